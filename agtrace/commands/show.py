@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from agtrace_schema.requests import MOST_AROUND, Level, Section
 
-from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked, with_index
+from agtrace.commands.asking import (
+    Filters,
+    ask,
+    open_index,
+    pages,
+    print_text,
+    selected,
+    text_asked,
+    usable,
+    with_index,
+)
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import (
     Span,
@@ -27,16 +37,45 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("session", shell_complete=session_ids)
+@click.option(
+    "--wrong", type=click.IntRange(0), multiple=True, metavar="N",
+    help="The finding with this number is wrong: it is neither shown nor counted from now on; 0 takes that back.",
+)  # fmt: skip
 @as_json
-def analyze(session: str, as_json: bool) -> None:
+def analyze(session: str, wrong: tuple[int, ...], as_json: bool) -> None:
     """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""
-    answer = ask("analyze_session", {"session_id": session, "include_loops": True})
+    asked = {"session_id": session, "include_loops": True}
+    answer = ask("analyze_session", asked)
+    if wrong:
+        _call_wrong(answer.value["data"], wrong)
+        answer = ask("analyze_session", asked)
     if as_json:
         print_json(answer.value)
     else:
         from agtrace.render.comparison import analysis
 
         analysis(answer.value)
+
+
+def _call_wrong(data: dict[str, Any], wrong: tuple[int, ...]) -> None:
+    """Keep which of the findings shown are wrong, by their numbers from 1 on; 0 takes back what was said so far."""
+    from agtrace.health.examination import call_wrong, key_of
+    from agtrace.sessions.query import find_session
+
+    settings = usable()
+    if settings.asked is not None:
+        fail("findings are called wrong in one's own index alone: leave out --index", USAGE)
+    found = [one for one in data["insights"] if one["evidence"]]
+    if max(wrong) > len(found):
+        fail(f"there are {len(found)} findings", USAGE)
+    connection, folder = open_index(), settings.database.parent
+    owners = [data["session_id"]] if 0 in wrong else []
+    keys = {owner: set[str]() for owner in owners}
+    for one in (found[number - 1] for number in wrong if number):
+        key = key_of(one["detector"], one["evidence"][0]["event_index"])
+        keys.setdefault(one.get("session_id", data["session_id"]), set()).add(key)
+    for owner, of_session in keys.items():
+        call_wrong(folder, find_session(connection, owner).uid, of_session)
 
 
 @click.command()

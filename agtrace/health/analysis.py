@@ -41,7 +41,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from agtrace import __version__
-from agtrace.health.examination import SEVERITIES, Examination
+from agtrace.health.examination import SEVERITIES, Examination, accepted, called_wrong
 from agtrace.health.history import is_at_work, read_history
 from agtrace.problems import TooManyEvents
 from agtrace.sessions.prices import PriceTable
@@ -87,7 +87,8 @@ def examinations(
     workers: bool = False,
     note: Note = nobody,
 ) -> Mapping[int, Examination]:
-    """Return the examinations of sessions by row id: those that the index keeps, and the others made anew and kept.
+    """Return the examinations of sessions by row id: those that the index keeps, and the others made anew and kept,
+    without what a person called wrong.
 
     `now` is seconds since 1970 UTC. With `entries`, each has a timeline of at most so many entries, which isn't kept.
     `workers`: whether many are made on all cores. Raises `TooManyEvents` if those to be made have more than
@@ -102,8 +103,14 @@ def examinations(
     events = sum(one.event_count for one in missing)
     if most_events is not None and events > most_events:
         raise TooManyEvents(len(missing))
+    uids = {one.id: one.uid for one in chosen}
+    wrong = {} if is_team(connection) else called_wrong(path_of(connection).parent)
+
+    def agreed(every: Mapping[int, Examination]) -> Mapping[int, Examination]:
+        return {id: accepted(one, wrong.get(uids[id], ())) for id, one in every.items()} if wrong else every
+
     if not missing and not entries:
-        return found
+        return agreed(found)
     from agtrace.health.examine import examine_all, timeline_of  # loads all detectors
 
     for one in chosen if entries else ():
@@ -115,7 +122,7 @@ def examinations(
     new = {id: pack(json.encode(replace(one, timeline=None))) for id, one in made.items() if id in lasting}
     if new:
         histories.keep_health(path_of(connection), rules, {id: (lasting[id], packed) for id, packed in new.items()})
-    return found | made
+    return agreed(found | made)
 
 
 # -- score -----------------------------------------------------------------------------------------

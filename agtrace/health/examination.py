@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Literal, NamedTuple
 
 from agtrace_schema.analysis import Insight, SessionEnding, SessionFigures, Severity, Timeline, TimeSpent, TokenShares
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 """The worst first."""
@@ -83,3 +89,47 @@ class Examination(Struct, frozen=True):
     experiences: list[Experience]
     timeline: Timeline | None = None
     """Only if it was asked for; it isn't kept."""
+
+
+# -- what a person called wrong ----------------------------------------------------------------------
+
+_DECISIONS = "findings.json"
+"""A file of the data folder: the id of a session -> the keys of its findings that a person called wrong."""
+
+_COUNTED: dict[str, dict[str, Any]] = {"corrections": {"corrections": 0, "mild": 0}, "review_problems": {"reviews": 0}}
+"""What the score counts of a detector besides its findings, as it is without them."""
+
+
+def called_wrong(folder: Path) -> dict[str, list[str]]:
+    """Return the keys of the findings that a person called wrong, by the id of the session; none without a file."""
+    with suppress(OSError, DecodeError):
+        return json.decode((folder / _DECISIONS).read_bytes(), type=dict[str, list[str]])
+    return {}
+
+
+def call_wrong(folder: Path, session: str, keys: Collection[str]) -> None:
+    """Keep which findings of a session a person called wrong, besides those of before; none takes all of it back.
+
+    Raises `OSError` if the file can't be written.
+    """
+    known = called_wrong(folder)
+    known[session] = sorted({*known.get(session, ()), *keys}) if keys else []
+    with NamedTemporaryFile(dir=folder, prefix=_DECISIONS, delete=False) as file:
+        file.write(json.format(json.encode({one: wrong for one, wrong in known.items() if wrong})))
+    os.replace(file.name, folder / _DECISIONS)
+
+
+def key_of(detector: str, event: int) -> str:
+    """Return what tells a finding from the others of its session: its detector, and the first event that shows it."""
+    return f"{detector}:{event}"
+
+
+def accepted(found: Examination, wrong: Collection[str]) -> Examination:
+    """Return an examination without the findings that a person called wrong."""
+    gone = [
+        one for one in found.insights if one.evidence and key_of(one.detector, one.evidence[0].event_index) in wrong
+    ]
+    if not gone:
+        return found
+    counted = {name: value for one in gone for name, value in _COUNTED.get(one.detector, {}).items()}
+    return replace(found, insights=[one for one in found.insights if one not in gone], **counted)

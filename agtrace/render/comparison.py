@@ -64,8 +64,8 @@ def analysis(answer: dict[str, Any]) -> None:
         line.append(f" {-part['lost'] or 0:>4}  ", style="bold" if part["lost"] else "dim")
         OUT.print(indented(line.append(plain(part["why"]), style="dim")))
     heading("Findings")
-    for insight in data["insights"]:
-        _finding(data["session_id"], insight)
+    for number, insight in enumerate(data["insights"], 1):
+        _finding(data["session_id"], number, insight)
     if not data["insights"]:
         OUT.print(indented(Text("Nothing stood out.")))
     left_out("finding", len(data["insights"]), data.get("total_insights", 0))
@@ -84,13 +84,13 @@ def analysis(answer: dict[str, Any]) -> None:
     footer(answer)
 
 
-def _finding(session_id: str, insight: dict[str, Any]) -> None:
+def _finding(session_id: str, number: int, insight: dict[str, Any]) -> None:
     turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
     where = insight.get("session_id", session_id)
     grid = Table.grid(padding=(0, 1, 0, 0), expand=fills())
-    grid.add_column(no_wrap=True, width=8)
+    grid.add_column(no_wrap=True, width=11)
     grid.add_column(ratio=1, overflow="fold")
-    severity = Text(insight["severity"], style=STYLES[insight["severity"]])
+    severity = Text(f"{number}. {insight['severity']}", style=STYLES[insight["severity"]])
     grid.add_row(severity, Text(f"{plain(insight['message'])}{turn}"))
     for evidence in insight["evidence"]:
         place = Text(f"{where}:{evidence['event_index']}  ", style="bold")

@@ -17,6 +17,7 @@ from rich.cells import cell_len
 
 from agtrace.render.report import report as print_report
 from agtrace.report.wording import ENDINGS
+from agtrace.settings import load
 from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.agtrace.terminal import agtrace, agtrace_here, index_here
@@ -339,6 +340,25 @@ def test_the_sub_agent_that_failed_stands_first(tmp_path: Path) -> None:
     analyzed = agtrace_here("analyze", "00000001", "--json").json()["data"]
     for agents in (one["agents"], analyzed["agents"]):
         assert [agent["failed_calls"] for agent in agents] == [9, 4, 0]
+
+
+def test_a_finding_that_a_person_calls_wrong_stays_away_also_from_a_new_index(tmp_path: Path) -> None:
+    log = session(tmp_path / "logs", 1)
+    log.call("Bash", {"command": "git push origin main"}, "! [rejected] main -> main (fetch first)", failed=True)
+    index_here(tmp_path / "logs")
+
+    def told(*more: str) -> list[str]:
+        found = agtrace_here("analyze", "00000001", "--json", *more).json()["data"]
+        return [one["detector"] for one in found["insights"]]
+
+    every = told()
+    assert every and told("--wrong", "1") == every[1:]
+    for file in load().database.parent.glob("index.sqlite3*"):
+        file.unlink()
+    index_here(tmp_path / "logs")
+    assert told() == every[1:] and reported()["sessions"][0]["total_insights"] == len(every) - 1
+    assert told("--wrong", "0") == every
+    assert agtrace_here("analyze", "00000001", "--wrong", "99").code == 2
 
 
 def test_a_command_to_paste_has_nothing_that_a_shell_would_obey(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def _again(history: History, *, same: bool) -> Iterator[Finding]:
             enough = times >= (MANY_RETURNS if checks or not lasted else SOME_RETURNS)
         if enough:
             yield _finding(history, "attempts got the same error", cause, calls, times)
-            return
+            if not same:
+                return  # the others mostly tell the same again
 
 
 def _finding(history: History, what: str, cause: Signature, calls: Sequence[Call], times: int) -> Finding:
