@@ -59,23 +59,16 @@ def analyze(session: str, wrong: tuple[int, ...], as_json: bool) -> None:
 
 def _call_wrong(data: dict[str, Any], wrong: tuple[int, ...]) -> None:
     """Keep which of the findings shown are wrong, by their numbers from 1 on; 0 takes back what was said so far."""
-    from agtrace.health.examination import call_wrong, key_of
-    from agtrace.sessions.query import find_session
+    from agtrace.report.report import put_away
 
     settings = usable()
     if settings.asked is not None:
         fail("findings are called wrong in one's own index alone: leave out --index", USAGE)
-    found = [one for one in data["insights"] if one["evidence"]]
-    if max(wrong) > len(found):
-        fail(f"there are {len(found)} findings", USAGE)
-    connection, folder = open_index(), settings.database.parent
-    owners = [data["session_id"]] if 0 in wrong else []
-    keys = {owner: set[str]() for owner in owners}
-    for one in (found[number - 1] for number in wrong if number):
-        key = key_of(one["detector"], one["evidence"][0]["event_index"])
-        keys.setdefault(one.get("session_id", data["session_id"]), set()).add(key)
-    for owner, of_session in keys.items():
-        call_wrong(folder, find_session(connection, owner).uid, of_session)
+    if max(wrong) > len(data["insights"]):
+        fail(f"there are {len(data['insights'])} findings", USAGE)
+    if 0 in wrong:
+        put_away(open_index(), data["session_id"], [])
+    put_away(open_index(), data["session_id"], [data["insights"][number - 1] for number in wrong if number])
 
 
 @click.command()

@@ -6,9 +6,10 @@ import math
 import sqlite3
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.index.questions import sessions
 from agtrace_schema.analysis import Analysis, Change, Insight, Report, ReportedSession, Timeline
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from agtrace.health.analysis import Examined, Note, analysis_of, examinations, nobody
 from agtrace.health.detectors.registry import DETECTORS
-from agtrace.health.examination import Experience
+from agtrace.health.examination import Experience, call_wrong, key_of
 from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned
 from agtrace.report.secrets import new_secrets
@@ -25,7 +26,7 @@ from agtrace.report.wording import LOW
 from agtrace.sessions.listing import shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import short_id
+from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
@@ -432,3 +433,14 @@ def _tally(family: Family, found: Analysis, every: Sequence[Examined], usage: Us
         loops=any(insight.lens == "Loops" for insight in found.insights),
         usage=usage,
     )
+
+
+def put_away(connection: sqlite3.Connection, session_id: str, wrong: Sequence[Mapping[str, Any]]) -> None:
+    """Keep that these findings of a session, or of its sub-agents, are wrong; without any, that none of its own is."""
+    keys: dict[str, set[str]] = {} if wrong else {session_id: set()}
+    for one in wrong:
+        if one["evidence"]:
+            key = key_of(one["detector"], one["evidence"][0]["event_index"])
+            keys.setdefault(one.get("session_id", session_id), set()).add(key)
+    for id, of_session in keys.items():
+        call_wrong(path_of(connection).parent, find_session(connection, id).uid, of_session)
