@@ -121,7 +121,7 @@ def _same_errors(history: History) -> list[tuple[Signature, list[Call], int]]:
     tries: dict[str, set[int]] = defaultdict(set)
     causes: dict[str, Signature] = {}
     for number, attempt in enumerate(attempts(history)):
-        for call in attempt.calls:
+        for call in attempt:
             refused = call.outcome is Outcome.REJECTED and not refused_by_human(call)
             if not (refused or (call.failed and not is_passed_over(call))) or is_poll(call):
                 continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 
 from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_indexer.landmarks.recognition import landmarks
@@ -11,7 +10,7 @@ from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, counted_attempts, named, only_reads, quoted
+from agtrace.health.facts.actions import command_of, named, only_reads, quoted
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import changed_files
 from agtrace.health.facts.checks import is_check, reviews
@@ -33,7 +32,7 @@ _WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|still \w
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 
 
-@detector("Outcome", version=4)
+@detector("Outcome", version=5)
 def find_corrections(history: History) -> Iterator[Finding]:
     """The human said that the work was wrong, wasn't what was asked for, or should be undone, stopped it and had it
     redone, or refused to have something changed, or at least three calls. It says how many lines that had been
@@ -45,7 +44,7 @@ def find_corrections(history: History) -> Iterator[Finding]:
     spoken = [one for one in found if not one.silent]
     if not spoken and len(found) < _MANY_CORRECTIONS and not any(_weighs(one, history) for one in found):
         return
-    said = f"The human refused {counted(len(found), 'call')} without a word{_before(history, found[0])}: "
+    said = f"The human refused {counted(len(found), 'call')} without a word: "
     said += found[0].quote + (f", and then wrote {quoted(found[0].then)}" if found[0].then else "")
     maybe = all(one.mild for one in found) and len(found) == 1
     if spoken:
@@ -80,13 +79,6 @@ def _quotes(texts: Sequence[str]) -> str:
     """Quote the first two texts, and say how many more there are."""
     shown = " and ".join(quoted(text, _QUOTES // len(texts[:2])) for text in texts[:2])
     return shown if len(texts) <= 2 else f"{shown}, and {len(texts) - 2} more"
-
-
-def _before(history: History, refused: Correction) -> str:
-    """Return a clause with the failed attempts just before a refused call, if there were any."""
-    before = [attempt for attempt in counted_attempts(history) if attempt.last_event < refused.event_index]
-    failed = len(list(takewhile(lambda attempt: attempt.failed, reversed(before))))
-    return f", after {counted(failed, 'failed attempt')}" if failed else ""
 
 
 @detector("Outcome", version=3)

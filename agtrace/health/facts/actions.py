@@ -6,8 +6,7 @@ The terms are those of docs/health.md. An unknown call is taken for one that cha
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable
 from functools import lru_cache
 
 from agtrace_indexer.events.commands import command_in
@@ -16,11 +15,11 @@ from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.history import Call, Entry, History, Notice, Said, derived
+from agtrace.health.history import Call, Entry, History, Notice, Said
 from agtrace.sessions.said import human_words, seen
 from agtrace.sessions.turns import telling_argument
-from agtrace.text.lines import end_of_path, one_line
 from agtrace.text.lines import named as in_words
+from agtrace.text.lines import one_line
 from agtrace.text.shell_programs import asks_for_state, reads, tests, waits
 
 # -- tool names ------------------------------------------------------------------------------------
@@ -102,75 +101,17 @@ _GOES_ON = later(r"^(?:Process running with session|Script running with cell) ID
 _LOOKED_AT = 500
 _STOPPING = frozenset({"taskstop", "killshell", "killbash", "kill_shell", "stop_bash", "close_agent"})
 
-_HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INTERRUPTION})
 
-
-@dataclass(slots=True)
-class Attempt:
-    """Calls that one response made together: the model saw no result in between."""
-
-    calls: list[Call]
-    after_human: bool
-    """Whether a human spoke since the attempt before."""
-    counted: list[Call] = field(init=False)
-    """Its calls, without those that are passed over."""
-    failed: bool = field(init=False)
-    """Whether all its counted calls failed, and there are any."""
-    succeeded: bool = field(init=False)
-    """Whether a counted call succeeded, or continues in the background; an unknown outcome isn't a success."""
-
-    def __post_init__(self) -> None:
-        self.counted = [call for call in self.calls if not is_passed_over(call)]
-        self.failed = bool(self.counted) and all(call.failed for call in self.counted)
-        self.succeeded = any(call.outcome in (Outcome.OK, Outcome.RUNNING) for call in self.counted)
-
-    @property
-    def turn(self) -> int | None:
-        """The turn of its calls; None outside of turns."""
-        return self.calls[0].turn
-
-    @property
-    def passed_over(self) -> bool:
-        """Whether no call in it counts for streaks, loops and endings."""
-        return not self.counted
-
-    @property
-    def last_event(self) -> int:
-        """The last event that shows an outcome of its calls."""
-        return max(call.evidence for call in self.calls)
-
-
-@derived
-def attempts(history: History) -> list[Attempt]:
-    """Return all calls of a session as attempts, in file order."""
-    together: list[tuple[list[Call], bool]] = []
-    response, after_human = None, False
-    for entry in history.entries:
-        if isinstance(entry, Said):
-            after_human |= entry.kind in _HUMAN
-        elif isinstance(entry, Call):
-            asked = (entry.turn, entry.step)
-            if together and asked == response and entry.step is not None:
-                together[-1][0].append(entry)
-            else:
-                together.append(([entry], after_human))
-                response, after_human = asked, False
-    return [Attempt(calls, spoke) for calls, spoke in together]
-
-
-@derived
-def counted_attempts(history: History) -> list[Attempt]:
-    """Return the attempts that aren't passed over; a human who spoke before one of those spoke before the next."""
-    return list(_counted(attempts(history)))
-
-
-def _counted(found: list[Attempt]) -> Iterator[Attempt]:
-    after_human = False
-    for attempt in found:
-        after_human |= attempt.after_human
-        if not attempt.passed_over:
-            yield replace(attempt, after_human=after_human) if after_human != attempt.after_human else attempt
-            after_human = False
+def attempts(history: History) -> list[list[Call]]:
+    """Return the calls of a session in file order, those together that one response made: it saw no result between."""
+    together: list[list[Call]] = []
+    for call in history.calls:
+        last = together[-1][0] if together else None
+        if last is not None and call.step is not None and (call.turn, call.step) == (last.turn, last.step):
+            together[-1].append(call)
+        else:
+            together.append([call])
+    return together
 
 
 def is_passed_over(call: Call) -> bool:
@@ -313,12 +254,6 @@ def tool_named(tool: str) -> str:
 def quoted(text: str, most: int = _LONGEST) -> str:
     """Quote the beginning of a text from the log on one line; nothing in it can end the quote."""
     return f"`{one_line(seen(text), most).replace('`', _NO_QUOTE)}`"
-
-
-def quoted_path(path: str) -> str:
-    """Quote a path; if it is too long, its end."""
-    line = one_line(seen(path), len(path)).replace("`", _NO_QUOTE)
-    return f"`{end_of_path(line, _LONGEST)}`"
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ and that the model then redoes its work. The words are in `agtrace/data/correcti
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,14 +25,13 @@ from agtrace.health.facts.actions import (
     only_reads,
     refused_by_human,
 )
-from agtrace.health.facts.changes import changes
 from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.facts.redone import again
 from agtrace.health.history import Call, History, Message, Notice, Said, derived
 from agtrace.sessions.said import human_words
 
 ENOUGH = 3
-_STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1, 2, 2, 1, 1, 2, 1
+_STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED = 2, 1, 2, 2, 1, 1
 _SHOWN, _REDONE, _SOME_LINES = 1, 1, 3
 """What a failure in the text weighs, and that the model then replaced so many lines of earlier turns."""
 
@@ -53,16 +51,6 @@ _ASKS_ANEW = later(
     r"(?i)\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
 )
 """How a question about something else begins, and a text that agrees."""
-_NAME = later(r"\w{4,}")
-_DEFINED = later(
-    r"\b(?:def|func|function|fn|fun|class|struct|type|interface|enum|trait|const|let|var|sub)\s+(?:\([^()\n]*\)\s*)?(\w{4,})"
-)
-"""What a line of source code defines."""
-_TAKING_BACK = later(
-    r"\bgit (?:-C \S+ )?(?:checkout (?:-- |\S+ -- )|restore\b|reset --hard|revert\b|stash drop)", re.IGNORECASE
-)
-
-
 _SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 """What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
@@ -101,7 +89,6 @@ class _Words(NamedTuple):
 
     strong: re.Pattern[str]
     weak: re.Pattern[str]
-    faults: re.Pattern[str]
     admits: re.Pattern[str]
 
 
@@ -129,8 +116,6 @@ class _Weighing:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.undone = _undone(history)
-        self.defined = _Defined(history)
         self.messages: dict[int | None, str] = {one.event_index: one.text for one in history.messages}
         self.first = True
         self.worked = self.before = False
@@ -160,7 +145,7 @@ class _Weighing:
         if weight >= ENOUGH:
             after = again(self.history).get(text.event_index)
             quote = _strongest(text.text) or f"(a picture, of which the model said: {' '.join(answer.split())})"
-            mild = weight == ENOUGH and self._by_words(text, own_words(text.text)) < _STRONG
+            mild = weight == ENOUGH and _by_words(own_words(text.text)) < _STRONG
             lines = after.lines if after else 0
             yield Correction(text.event_index, text.turn, quote, weight=weight, lines=lines, mild=mild)
         elif not by_mistake:
@@ -184,41 +169,18 @@ class _Weighing:
         redone = _REDONE if after is not None and after.lines >= _SOME_LINES and len(said) <= _PLAIN else 0
         shown = _SHOWN if after is not None and after.shown else 0
         admitted = _ADMITTED if _words().admits.match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
-        words = self._by_words(text, said)
+        words = _by_words(said)
         if not (words or (admitted and after is not None) or (redone and (shown or self.stopped))):
             return 0
-        confirmed = self.stopped + self.undone.get(text.turn, 0) + admitted
+        confirmed = self.stopped + admitted
         if not confirmed + shown and (len(said) > _PLAIN or _ASKS_ANEW.match(said)):
             return 0
         return words + confirmed + shown + redone + (self.worked or self.before) * _WORKED
 
-    def _by_words(self, text: Said, said: str) -> int:
-        looked_at, words = _normal(said)[:_LOOKED_AT], _words()
-        if words.faults.search(looked_at):
-            defined = self.defined.before(text.event_index)
-            if not defined.isdisjoint(_NAME.findall(text.text)):
-                return _STRONG
-        return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
 
-
-class _Defined:
-    """The names of functions, types and the like that the model defined, collected as far as they are asked for."""
-
-    def __init__(self, history: History) -> None:
-        self._calls = deque(history.calls)
-        self._names: set[str] = set()
-
-    def before(self, event: int) -> set[str]:
-        """Return what was defined before an event, which is no earlier than the one asked for last."""
-        while self._calls and self._calls[0].event_index < event:
-            call = self._calls.popleft()
-            for change in changes(call) if call.outcome is Outcome.OK else ():
-                self._names |= _defined(change.added) - _defined(change.removed)
-        return self._names
-
-
-def _defined(lines: Iterable[str]) -> set[str]:
-    return {name for line in lines for name in _DEFINED.findall(line)}
+def _by_words(said: str) -> int:
+    looked_at, words = _normal(said)[:_LOOKED_AT], _words()
+    return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
 
 
 def answer_to(event: int, history: History) -> int | None:
@@ -230,25 +192,6 @@ def answer_to(event: int, history: History) -> int | None:
             if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
                 return None
     return None
-
-
-def _undone(history: History) -> dict[int | None, int]:
-    """Return what speaks for work being taken back in each turn: edits exactly undone, commands of git."""
-    made: dict[tuple[str, frozenset[str], frozenset[str]], set[int | None]] = {}
-    found: dict[int | None, int] = {}
-    for call in history.calls:
-        command = command_of(call)
-        if command is not None and _TAKING_BACK.search(command):
-            found[call.turn] = max(found.get(call.turn, 0), _GIT)
-        if call.outcome is not Outcome.OK:
-            continue
-        for change in changes(call):
-            if change.whole:
-                continue
-            if change.removed and made.get((change.path, change.added, change.removed), set()) - {call.turn}:
-                found[call.turn] = _UNDONE
-            made.setdefault((change.path, change.removed, change.added), set()).add(call.turn)
-    return found
 
 
 def goes_ahead(text: str) -> bool:
@@ -263,10 +206,9 @@ def _strongest(text: str) -> str:
     said = own_words(text)
     if len(said) > _QUOTED:
         starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
-        for sign in (_words().strong, _words().faults):
-            for begin, end in pairwise([*starts, len(said)]):
-                if sign.search(_normal(said[begin:end])):
-                    return " ".join(said[begin:].split())
+        for begin, end in pairwise([*starts, len(said)]):
+            if _words().strong.search(_normal(said[begin:end])):
+                return " ".join(said[begin:].split())
     return " ".join((said or _SHOWING.sub(" ", text)).split())
 
 
@@ -276,9 +218,9 @@ def _normal(text: str) -> str:
 
 @cache
 def _words() -> _Words:
-    """Return the words of all languages as four expressions."""
+    """Return the words of all languages as three expressions."""
 
     def any_of(kind: str) -> re.Pattern[str]:
         return re.compile(rf"(?<![a-z'])(?:{phrases(kind)})")
 
-    return _Words(any_of("strong"), any_of("weak"), any_of("faults"), any_of("admits"))
+    return _Words(any_of("strong"), any_of("weak"), any_of("admits"))

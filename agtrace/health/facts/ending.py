@@ -14,7 +14,6 @@ from agtrace_schema.analysis import Ending, SessionEnding
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import (
-    Attempt,
     asks_human,
     error_text,
     is_api_error,
@@ -145,8 +144,8 @@ def _failed_at_last(history: History) -> Call | None:
     last = next((call for call in calls if not is_passed_over(call) and not (call.failed and only_reads(call))), None)
     if last is None or not last.failed:
         return None
-    same = (call for call in takewhile(lambda call: of_one_response(call, last), calls) if not only_reads(call))
-    return last if Attempt([last, *same], after_human=False).failed else None
+    same = takewhile(lambda call: of_one_response(call, last), calls)
+    return last if all(call.failed or only_reads(call) or is_passed_over(call) for call in same) else None
 
 
 def _refused_after(failed: Call, history: History) -> bool:
