@@ -157,6 +157,8 @@ VALUES: dict[str, list[Any]] = {
     "path": ["gauge_", "nowhere"],
     "min_tokens": [0, 10**9],
     "commit": ["3fa9c21"],
+    "model": ["claude"],
+    "branch": ["main"],
     "pr": ["104"],
     "start_line": [1, 150, 9_000],
     "end_line": [1, 9_010],

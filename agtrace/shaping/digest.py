@@ -256,12 +256,12 @@ class Gathered(Struct):
         while len(self.tail) > self.limits.lines or self._tail_chars > self.limits.chars + self.limits.width:
             self._tail_chars -= len(self.tail.popleft().text) + 1
 
-    def digest(self, most_bytes: int, opened: str = OPENED) -> Digest:
+    def digest(self, most_bytes: int, opened: str = OPENED, *, lean: bool = False) -> Digest:
         """Return the digest, in at most this many bytes as JSON; `opened` says how the omitted lines are read.
 
-        Of a run with failed tests that isn't short, hardly more is shown than what failed.
+        If `lean`, of a run with failed tests that isn't short hardly more is shown than what failed.
         """
-        is_run, whole = self.failures.tests > 0 and self.chars > SHORT, self._whole(most_bytes)
+        is_run, whole = lean and self.failures.tests > 0 and self.chars > SHORT, self._whole(most_bytes)
         if whole is not None and not is_run:
             return Digest(whole, self.lines, False, 0, None)
         limits = self.limits

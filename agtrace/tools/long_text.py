@@ -163,7 +163,7 @@ def digest(
     shown = (start, start + gathered.lines - 1)
 
     def make(most_bytes: int) -> Made:
-        made = gathered.digest(most_bytes)
+        made = gathered.digest(most_bytes, lean=True)
         if not made.shortened:
             return Made(made.text, None, given.hint)
         told = {"reason": "digest", "shown": made.lines, "total": gathered.lines}
