@@ -195,13 +195,14 @@ def _in_base64(text: str, start: int) -> bool:
     return run is not None and ("//" in run[0] or "AAA" in run[0] or any(map(is_jumbled, _SEGMENT.findall(run[0]))))
 
 
-def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder, Looking]:
+def _lookings(places: Sequence[tuple[int, Finder]], length: int) -> dict[Finder, Looking]:
     """Return how closely each rule looks at a text of this length from its places."""
     tables: dict[tuple[str, tuple[int, ...]], int] = {}
-    counts = Counter(find for _, find in places)
+    counts = Counter(find for _, find in places) if len(places) * length > _AFFORDABLE else {}
+    whole = max(length, _WINDOW + 1)
     return {
-        find: Looking(max(length, _WINDOW + 1) if count * length <= _AFFORDABLE else _WINDOW, tables, set())
-        for find, count in counts.items()
+        find: Looking(whole if counts.get(find, 0) * length <= _AFFORDABLE else _WINDOW, tables, set())
+        for _, find in places
     }
 
 

@@ -17,7 +17,7 @@ from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, rows, strength, words
 from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
-from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_scrambled, sort, tier_of
+from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_jumbled, is_scrambled, sort, tier_of
 
 LOOKS = (
     Look(
@@ -323,8 +323,8 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
         shell = join.context is Context.SETTING
     elif connection is not None:
         end = _closing(text, at, connection[1] or "&") if connection[1] == ";" else end
-        place = text.find(connection[1] or "&", at, end)
-        end = place if place >= 0 else end
+        signs = (connection[1] or "&", ")" if "](" in lead else "\n")
+        end = min((place for place in (text.find(sign, at, end) for sign in signs) if place >= 0), default=end)
     elif not (text[at - 1] == " " and is_scrambled(text[at:end])) and (
         _OF_CODE.intersection(line)
         or line.rstrip().endswith((",", "["))
@@ -360,6 +360,10 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
         return None
     if join.written == "option" and "`" in named:
         return None
+    if sign == "," and said.isidentifier() and not is_jumbled(said) and ("_" in said or said.isupper()):
+        return None
+    if join.takes == "line" and "\n" in found[0] and sort(said) is Sort.WORD:
+        return None
     if name.lower() in words("prose") and join.context is Context.TOLD and _GIVEN.match(found[0]):
         return None
     if sign.startswith("==") and text[value.start - 1] in _QUOTES and text[found.start() - 1] in _QUOTES:
@@ -375,7 +379,8 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
         and (len(said) < _LONG_TOKEN or " " in said or _HASH.match(said) or sort(said) is not Sort.RANDOM)
     ):
         return None
-    if join.written == "option" and _SENTENCE.match(text, value.end) and sort(said) is Sort.WORD:
+    prose = said.endswith(".") or _SENTENCE.match(text, value.end)
+    if join.written == "option" and prose and sort(said.rstrip(".")) is Sort.WORD:
         return None
     if name.lower().endswith("salt") and _LABEL.match(said):
         return None
