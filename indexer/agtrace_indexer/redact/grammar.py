@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from agtrace_schema.patterns import later
 from msgspec import Struct
@@ -204,9 +205,8 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
         yield from in_table(text, named.start(1), looking.tables)
 
 
-def find_foreign(text: str, at: int, looking: Looking) -> Iterator[Span]:
-    """Do the same for names in other languages, which may contain blanks."""
-    return find(text, at, looking, _FOREIGN_NAME)
+find_foreign = partial(find, pattern=_FOREIGN_NAME)
+"""The same for names in other languages, which may contain blanks."""
 
 
 def _joins(behind: str) -> tuple[_Join, ...]:

@@ -28,20 +28,29 @@ class Strength(IntEnum):
 
 
 @cache
-def rows(table: str) -> tuple[list[str], ...]:
-    """Return the rows of a table of rules, without comments: each a list of columns.
-
-    A row that begins with `⟨x⟩` is a piece for the rows below it. What no row names is any word of a group.
-    """
+def _table(name: str) -> tuple[tuple[list[str], ...], dict[str, str]]:
     pieces: dict[str, str] = {}
     found = []
-    for line in Path(__file__).with_name(table).read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name(name).read_text("utf-8").splitlines():
         columns = _PIECE.sub(lambda piece: pieces.get(piece[0]) or "|".join(words(piece[1])), line.removeprefix("⟨"))
         if line.startswith("⟨"):
             pieces[line.partition("\t")[0]] = columns.partition("\t")[2]
         elif line and not line.startswith("# "):
             found.append(columns.split("\t"))
-    return tuple(found)
+    return tuple(found), pieces
+
+
+def rows(table: str) -> tuple[list[str], ...]:
+    """Return the rows of a table of rules, without comments: each a list of columns.
+
+    A row that begins with `⟨x⟩` is a piece for the rows below it. What no row names is any word of a group.
+    """
+    return _table(table)[0]
+
+
+def pieces(table: str) -> dict[str, str]:
+    """Return the pieces that a table names."""
+    return _table(table)[1]
 
 
 @cache
