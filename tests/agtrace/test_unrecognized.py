@@ -133,7 +133,15 @@ def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for store in (".config/Cursor/User/globalStorage/state.vscdb", ".gemini/antigravity/conversations/x.db"):
+    stores = {
+        "Copilot CLI's sessions before 0.0.342": ".copilot/history-session-state/x.json",
+        "OpenCode before 0.6": ".local/share/opencode/project/a/storage/x",
+        "Cursor CLI": ".config/cursor/chats/a/b/store.db",
+        "Antigravity's tokens": ".gemini/antigravity/conversations/x.db",
+        "Cursor": ".config/Cursor/User/globalStorage/state.vscdb",
+        "Copilot Chat": ".config/Code - Insiders/User/workspaceStorage/a/chatSessions/x.json",
+    }
+    for store in stores.values():
         (tmp_path / store).parent.mkdir(parents=True)
         (tmp_path / store).touch()
     _lines(folder / "rollout-of-another-shape.jsonl", HEADER)
@@ -145,6 +153,6 @@ def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_
         str(folder / "rollout-of-another-shape.jsonl"): no_format, str(folder / "empty.jsonl"): "an empty file",
         str(folder / "linked.jsonl"): "a symbolic link, not followed: index its target by its own path",
     }  # fmt: skip
-    assert [store["agent"] for store in told["unread_agents"]] == ["Antigravity's tokens", "Cursor"]
+    assert [store["agent"] for store in told["unread_agents"]] == [*stores]
     said = agtrace("index").out
     assert f"not read: 1 file, {no_format}" in said and "not read yet: Cursor, " in said

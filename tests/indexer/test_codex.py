@@ -330,6 +330,9 @@ STRUCTURE, TEXT = OutcomeSource.STRUCTURE, OutcomeSource.TEXT
         ("unsupported call: nothing", Outcome.FAILED, TEXT, None),
         ("exec command rejected by user", Outcome.REJECTED, TEXT, None),
         ("patch rejected by user", Outcome.REJECTED, TEXT, None),
+        ("Command blocked by PreToolUse hook: use rg. Command: grep x", Outcome.REJECTED, TEXT, None),
+        ("error: Failed to find expected lines in a.py:\nx", Outcome.FAILED, TEXT, None),
+        ("error: invalid hunk at line 4, '' is none", Outcome.FAILED, TEXT, None),
         ('exec_command failed for `rm`: CreateProcess { message: "Rejected(x)" }', Outcome.REJECTED, TEXT, None),
         ("exec_command failed for `rm`: No such file", Outcome.FAILED, TEXT, None),
         ("aborted by user after 3.2s", Outcome.INTERRUPTED, TEXT, None),
@@ -646,6 +649,9 @@ def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
     total = used(100, 40, 10) | {"cache_write_input_tokens": 25, "reasoning_output_tokens": 4}
     found = payloads(line("turn_context", model="gpt-5.5"), tokens(total))
     assert found == [TokenUsage(None, "gpt-5.5", 35, 25, None, 40, 10, 4, context_window=1000)]
+    count = tokens(used(100, 40, 10))
+    count["payload"]["info"]["model"] = "gpt-5.6-luna"
+    assert [one.model for one in payloads(count) if isinstance(one, TokenUsage)] == ["gpt-5.6-luna"]
 
 
 # --- the rest ---

@@ -98,39 +98,24 @@ def test_what_was_typed_is_told_apart_from_what_was_put_around_it() -> None:
 
 def test_a_text_without_the_tag_is_injected_once_others_had_it() -> None:
     tagged, bare = line("user", text("<user_query>a</user_query>")), line("user", text("b"))
-    assert [payload.kind for payload in payloads(bare, tagged, bare) if isinstance(payload, User)] == [
-        UserKind.HUMAN,
-        UserKind.HUMAN,
-        UserKind.INJECTED,
-    ]
+    kinds = [payload.kind for payload in payloads(bare, tagged, bare) if isinstance(payload, User)]
+    assert kinds == [UserKind.HUMAN, UserKind.HUMAN, UserKind.INJECTED]
 
 
 def test_a_response_becomes_events_and_hidden_reasoning_none() -> None:
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-    assert payloads(
-        line("assistant", {"type": "thinking", "thinking": "hm"}, text("[REDACTED]"), text("I look"), call)
-    ) == [
-        Reasoning("hm"),
-        Message("I look"),
-        ToolCall(None, "Shell", {"command": "ls"}),
-    ]
+    said = line("assistant", {"type": "thinking", "thinking": "hm"}, text("[REDACTED]"), text("I look"), call)
+    assert payloads(said) == [Reasoning("hm"), Message("I look"), ToolCall(None, "Shell", {"command": "ls"})]
     state = LogState()
     assert payloads(line("assistant", text("[REDACTED]")), {"type": "turn_ended"}, state=state) == []
     assert state.skipped == ["assistant/empty", "turn_ended"]
 
 
-@pytest.mark.parametrize(
-    ("told", "outcome", "source"),
-    [
-        ({}, Outcome.UNKNOWN, None),
-        ({"is_error": True}, Outcome.FAILED, OutcomeSource.STRUCTURE),
-        ({"is_error": False}, Outcome.OK, OutcomeSource.STRUCTURE),
-    ],
-)
-def test_a_result_without_a_flag_is_not_taken_for_a_success(
-    told: Record, outcome: Outcome, source: OutcomeSource | None
-) -> None:
-    block = {"type": "tool_result", "tool_use_id": "t", "content": [text("done")], **told}
+@pytest.mark.parametrize("told", [None, True, False])
+def test_a_result_without_a_flag_is_not_taken_for_a_success(told: bool | None) -> None:
+    outcome = {None: Outcome.UNKNOWN, True: Outcome.FAILED, False: Outcome.OK}[told]
+    block = {"type": "tool_result", "tool_use_id": "t", "content": [text("done")], "is_error": told}
+    source = None if told is None else OutcomeSource.STRUCTURE
     assert payloads(line("user", block)) == [ToolResult("t", "done", outcome, source)]
 
 

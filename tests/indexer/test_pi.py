@@ -202,6 +202,9 @@ def test_a_call_that_is_no_part_of_the_conversation_has_only_tokens() -> None:
         (*_, last) = pi.drafts(told, state)
         assert last.payload == TokenUsage(None, "tiny", 4, None, None, None, 1, None, cost_usd=0.5), told
         assert last.step is None
+    hidden = message("toolResult", "done", details={"results": [{"usage": usage}]})
+    for told in (entry("custom", data={"usage": usage}), hidden):
+        assert state_after(told).unknown == ["usage/extension"]
 
 
 def test_settings_and_state_are_left_out_by_name() -> None:
@@ -249,6 +252,8 @@ def test_a_sub_agents_log_is_in_a_folder_named_like_its_parents(tmp_path: Path) 
         ("p1", "subagent", "Scout"),
         ("scout", "subagent", "Deep"),
     ]
+    of_pi = pi.begin(log.parents[1] / "run-1" / "run-0" / "session.jsonl").sessions[""]
+    assert (of_pi.parent_id, of_pi.kind, of_pi.agent_type) == ("p1", "subagent", None)
     log.parent.with_name("Scout.jsonl").unlink()
     assert OhMyPi.begin(log).sessions[""].parent_id is None
     assert OhMyPi.begin(log.parent.parent.with_suffix(".jsonl")).sessions[""].kind == "main"

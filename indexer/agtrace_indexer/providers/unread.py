@@ -32,9 +32,12 @@ UNREAD = (
     Unread("Mistral Vibe", "VIBE_HOME", ".vibe", "logs/session"),
     Unread("Grok CLI", "", ".grok", "sessions"),
     Unread("Copilot CLI's session store", "COPILOT_HOME", ".copilot", "session-store.db"),
+    Unread("Copilot CLI's sessions before 0.0.342", "COPILOT_HOME", ".copilot", "history-session-state/*.json"),
+    Unread("OpenCode before 0.6", "XDG_DATA_HOME", ".local/share", "opencode/project/*/storage"),
     Unread("Pi's database", "PI_CODING_AGENT_DIR", ".pi/agent", "sessions.sqlite"),
     Unread("Copilot's desktop application", "COPILOT_HOME", ".copilot", "data.db"),
     *(Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", f"{of}/store.db") for of in ("chats/*/*", "acp-sessions/*")),
+    Unread("Cursor CLI", "XDG_CONFIG_HOME", ".config", "cursor/chats/*/*/store.db"),
     *(
         Unread("Antigravity's tokens", "", f".gemini/antigravity{of}", f"conversations/*.{ending}")
         for of in ("-cli", "", "-ide")
@@ -46,8 +49,8 @@ UNREAD = (
         for title, store in (
             ("Cursor", "Cursor/User/globalStorage/state.vscdb"),
             ("Kiro", "Kiro/User/globalStorage/kiro.kiroagent"),
-            ("Copilot Chat", "Code/User/workspaceStorage/*/chatSessions"),
-            ("Copilot Chat's transcripts", "Code/User/workspaceStorage/*/GitHub.copilot-chat/transcripts"),
+            ("Copilot Chat", "Code*/User/workspaceStorage/*/chatSessions"),
+            ("Copilot Chat's transcripts", "Code*/User/workspaceStorage/*/GitHub.copilot-chat/transcripts"),
         )
     ),
 )

@@ -282,13 +282,6 @@ def note_session(record: Record, facts: SessionFacts) -> None:
         facts.agent_type = text(record.get("attributionAgent"))
 
 
-def note_work(said: Iterable[Said], state: LogState) -> None:
-    """Stop regarding a sub-agent's log as a warm-up once there is a user's text, a tool call or a token."""
-    drafts = (draft for draft in said if isinstance(draft, Draft) and not draft.thread)
-    if any(isinstance(draft.payload, (User, ToolCall, TokenUsage)) for draft in drafts):
-        state.sessions[""].kind = "subagent"
-
-
 def request_kind(thread: str, state: LogState) -> UserKind:
     """Return the kind of a plain text in the user's role: in a sub-agent, the parent speaks."""
     return UserKind.TASK if thread or "subagent" in state.memory else UserKind.HUMAN
@@ -1122,12 +1115,16 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    if kind in ("attachment", "progress", "system") and not any(map(_is_talk, said)) and _has_usage(record):
+    silent = (isinstance(one, Draft) and isinstance(one.payload, Notification) for one in said)
+    if kind in ("attachment", "progress", "system") and all(silent) and _has_usage(record):
         state.unknown.append(f"{kind}/usage")
     copied = fields(record["forkedFrom"]).get("messageUuid") if "forkedFrom" in record else None
     identify(said, first_identifier(copied, record.get("uuid")))
-    if state.sessions[""].kind == "warmup":
-        note_work(said, state)
+    if state.sessions[""].kind == "warmup" and any(
+        isinstance(one, Draft) and not one.thread and isinstance(one.payload, (User, ToolCall, TokenUsage))
+        for one in said
+    ):
+        state.sessions[""].kind = "subagent"
     dropped = [] if is_inline(record, state) else rewound(said, record, state)
     return [*dropped, *said] if dropped else said
 
@@ -1161,10 +1158,6 @@ def _is_refreshed(settings: dict[str, Any]) -> bool:
         is_on is True and name.partition("@")[0] == "agtrace" for name, is_on in plugins.items()
     )
     return ours or runs_agtrace(settings)
-
-
-def _is_talk(said: Said) -> bool:
-    return not (isinstance(said, Draft) and isinstance(said.payload, Notification))
 
 
 def _has_usage(value: Any, levels: int = 4) -> bool:

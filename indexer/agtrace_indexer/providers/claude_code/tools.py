@@ -243,14 +243,9 @@ def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
     named = _named_agent(structure.get("agentId"))
     if named or not isinstance(content, list):
         return named
-    return next(filter(None, map(_agent_in_text, content)), None)
-
-
-def _agent_in_text(part: Any) -> str | None:
-    """Return the agent named in a block of its own; only agents' results are lists with such a block."""
-    written = fields(part).get("text")
-    found = _AGENT_ID.match(written) if isinstance(written, str) else None
-    return _named_agent(found.group(1)) if found else None
+    texts = (written for part in content if isinstance(written := fields(part).get("text"), str))
+    found = next(filter(None, map(_AGENT_ID.match, texts)), None)  # only agents' results have a block with nothing else
+    return _named_agent(found[1]) if found else None
 
 
 def _named_agent(agent: Any) -> str | None:

@@ -658,14 +658,16 @@ def unroll(document: Any) -> Iterable[Record] | None:
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next record, enveloped or bare; see `Parser.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
-    at = _time(record)
+    at, payload = milliseconds(record.get("timestamp")), fields(record.get("payload"))
+    if at is None and record.get("type") != "session_meta":  # whose own is that of its session
+        at = milliseconds(payload.get("timestamp"))
     replayed, clustered = is_replayed(record, state, at)
     found = _read(record, state, at)
     for said in found:
         if isinstance(said, Draft):
             said.identity = identity_of(said.payload)
             if isinstance(said.payload, TokenUsage) and not (replayed or clustered):
-                said.identity = _usage_identity(fields(record.get("payload")), state)
+                said.identity = _usage_identity(payload, state)
             said.replayed, said.clustered = replayed, clustered
             if isinstance(said.payload, User) and said.payload.kind in REQUESTS:
                 state.memory["asked"] = True
@@ -682,14 +684,6 @@ def _usage_identity(payload: Record, state: LogState) -> str | None:
     if not state.memory.get("review") and (facts.kind, facts.agent_type) != ("subagent", "review"):
         return None
     return f"review/{facts.cwd}/{digest(compact_json(payload.get('info') or payload.get('response_id')))}"
-
-
-def _time(record: Record) -> int | None:
-    """Return the time of a line; odd published logs have it inside. A meta's own time is that of its session."""
-    at, payload = milliseconds(record.get("timestamp")), record.get("payload")
-    if at is None and isinstance(payload, dict) and record.get("type") != "session_meta":
-        return milliseconds(payload.get("timestamp"))
-    return at
 
 
 def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:

@@ -130,7 +130,8 @@ _REJECTED = later(
     r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
     r"|user (?:rejected|cancelled|denied) "
     r"|exec_command failed for `.*`: CreateProcess \{ message: \"Rejected\("
-    r"|(?:exec command|patch|command) rejected: ",
+    r"|(?:exec command|patch|command) rejected: "
+    r"|(?:Command|Tool call) blocked by \w+ hook: ",
     re.DOTALL,
 )
 _INTERRUPTED = later(r"aborted by user after |aborted by user$|aborted$")
@@ -144,6 +145,7 @@ _FAILED = later(
     r"|tool call error"
     r"|(?:exec_command|write_stdin|apply_patch|view_image|collab \w+|resources/\w+) failed\b"
     r"|unable to locate image at "
+    r"|error: (?:Failed to|invalid (?:hunk|patch)) "
 )
 _TEXTS: list[tuple[re.Pattern[str], Outcome]] = [
     (_REJECTED, Outcome.REJECTED),
@@ -378,13 +380,6 @@ def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at
     return [_settle(started, reading, state, at) for started in ended]
 
 
-def settled_by_event(call_id: str, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
-    """Return the end that an `*_end` event reports of an execution whose output said that it was running."""
-    if call_id not in state.memory.get("running", {}) or reading.outcome not in _ENDS:
-        return []
-    return [_settle(call_id, reading, state, at)]
-
-
 def _has_ended(polled: str, reading: Reading) -> bool:
     """Whether the harness says that the process exited or the script ended; a poll itself can fail, too."""
     if polled.startswith(SESSION):
@@ -524,7 +519,9 @@ _TOTALS = (
 _SPEEDS = {"priority": "fast", "default": None, "auto": None, "standard": None}
 _TOTALS_KEPT, _RECORDS_KEPT = 8, 16
 _SUMS = ("last_token_usage", "total_token_usage")
-_KNOWN = known("model_context_window", *(f"{sums}.{name}" for sums in _SUMS for name in (*_TOTALS, "total_tokens")))
+_KNOWN = known(
+    "model", "model_context_window", *(f"{sums}.{name}" for sums in _SUMS for name in (*_TOTALS, "total_tokens"))
+)
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -628,8 +625,9 @@ def _usage(
     used: dict[str, int], window: int | None, state: LogState, at: int | None, record: Record | None = None
 ) -> list[Draft]:
     """Convert Codex's figures, whose input includes tokens read from and written to the cache."""
-    if record and "service_tier" in record:
-        set_speed(record["service_tier"], state)
+    told = record or {}
+    if "service_tier" in told:
+        set_speed(told["service_tier"], state)
     fresh, cached = used.get("input_tokens"), used.get("cached_input_tokens")
     written = used.get("cache_write_input_tokens")
     if fresh is not None:
@@ -638,7 +636,7 @@ def _usage(
     paid_for = [state.memory.get("speed"), f"{searches}_searches" if searches else None]
     usage = TokenUsage(
         response_id=None,
-        model=text((record or {}).get("model")) or state.sessions[""].model,
+        model=first_text(told.get("model"), fields(told.get("info")).get("model"), state.sessions[""].model),
         input_tokens=fresh,
         cache_creation_5m_tokens=written,
         cache_creation_1h_tokens=None,
@@ -894,9 +892,10 @@ def _end_event(
             _note_written(script if within else call_id, payload["changes"], memory)
         if told is None and memory.get("carried") and not (within and "changes" not in payload):
             skip(kind, state)
-            if call_id not in memory.get("calls", {}):
-                return [*settled_by_event(call_id, read(payload), state, at)]
             reading = read(payload)
+            if call_id not in memory.get("calls", {}):  # its output may have said that it was running
+                ends = call_id in memory.get("running", {}) and reading.outcome in _ENDS
+                return [_settle(call_id, reading, state, at)] if ends else []
             outcome = None if reading.outcome is Outcome.UNKNOWN else str(reading.outcome)
             end = [outcome, reading.exit_code, reading.duration_ms]
             remember(memory.setdefault("ends", {}), call_id, end, _EVENT_ENDS)

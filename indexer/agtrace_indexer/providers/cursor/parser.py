@@ -121,7 +121,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
     """Return the events of the next line; see `Parser.drafts`."""
     role, message = record.get("role"), record.get("message")
     if role not in ROLES or not isinstance(message, dict):
-        return _control(record, state)
+        kind = text(record.get("type")) or text(role) or next(iter(record), "empty")
+        return skip(kind, state) if kind == "turn_ended" else [Draft(unknown(kind, record, state), None)]
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
     if role == "user":
@@ -130,12 +131,6 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
         payloads, at = [payload for block in blocks if (payload := _said(block, state)) is not None], None
         step = numbered("response", state)
     return [Draft(payload, at, step) for payload in payloads] or skip(f"{role}/empty", state)
-
-
-def _control(record: Record, state: LogState) -> list[Draft]:
-    """Leave out the mark at the end of a turn, and keep what isn't known."""
-    kind = text(record.get("type")) or text(record.get("role")) or next(iter(record), "empty")
-    return skip(kind, state) if kind == "turn_ended" else [Draft(unknown(kind, record, state), None)]
 
 
 def _of_user(blocks: list[Any], state: LogState) -> list[Payload]:

@@ -15,7 +15,11 @@ GOOSE = Agent(
     title="Goose",
     parser=loader("goose.parser"),
     home=Home("GOOSE_PATH_ROOT", "the folder to which all of Goose's files are moved", None, ("data/sessions",)),
-    elsewhere=(of_user_data("goose/sessions"), Home("", "", "AppData/Roaming", ("Block/goose/data/sessions",))),
+    elsewhere=(
+        of_user_data("goose/sessions", "Block/goose/sessions"),
+        Home("", "", "Library/Application Support", ("goose/sessions",)),
+        Home("", "", "AppData/Roaming", ("Block/goose/data/sessions",)),
+    ),
     rewrites=True,  # before 1.10 the whole file at each message, as its first line counts them
     forms=forms("sessions", r"(.*)/sessions\.db/([^/]+)", r"(.*/sessions)/([^/]+)\.jsonl"),  # imported from files
     containers=(

@@ -30,14 +30,11 @@ def phase(record: dict[str, Any]) -> Phase | None:
         return Phase.GOES_ON
     if role != "assistant":
         return None
-    if reason == "toolUse" or _has_call(message.get("content")):
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    if reason == "toolUse" or any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts):
         return Phase.GOES_ON
     return Phase.OVER if reason in _ENDS else None
-
-
-def _has_call(content: Any) -> bool:
-    parts = content if isinstance(content, list) else []
-    return any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts)
 
 
 NOTICES = Notices(
@@ -111,7 +108,10 @@ OPENCLAW = Agent(
     title="OpenClaw",
     parser=loader("pi.parser:OpenClaw"),
     home=Home("OPENCLAW_STATE_DIR", "the home of OpenClaw's logs; default ~/.openclaw", ".openclaw", ("agents",)),
-    elsewhere=(Home("", "", ".clawdbot", ("agents",)), Home("", "", ".moltbot", ("agents",))),
+    elsewhere=(
+        *(Home("", "", folder, ("agents",)) for folder in (".clawdbot", ".moltbot")),
+        Home("", "", "", (".openclaw-*/agents",)),  # of `--profile`
+    ),
     fork=Fork(
         "pi",
         later(

@@ -352,12 +352,49 @@ def read_entry(record: Record, state: LogState, speakers: Speakers) -> list[Draf
 
 
 def _usage(record: Record, state: LogState) -> list[Draft]:
-    """Read the tokens of a call to the model that any entry but a response has: of a summary, or within a tool."""
+    """Read the tokens of a call to the model that any entry but a response has: of a summary, or within a tool.
+
+    What an extension tells of its own calls may be in a log of theirs, or nowhere: it isn't counted, but noted.
+    """
     holder = record if isinstance(record.get("usage"), dict) else fields(record.get("message"))
     if holder.get("role") == "assistant":
         return []
+    if _tells_usage(record.get("data")) or _tells_usage(holder.get("details")):
+        state.unknown.append("usage/extension")
     usage = usage_of({"model": state.sessions[""].model} | holder, state, says_something=False)
     return [Draft(usage, milliseconds(record.get("timestamp")))] if usage else []
+
+
+def _tells_usage(value: Any, levels: int = 4) -> bool:
+    """Whether there are figures in the objects and lists of an extension's data."""
+    inside = value if isinstance(value, list) else fields(value).values()
+    return levels > 0 and (
+        any(count(fields(fields(value).get("usage")).get(name)) for name in _FIGURES)
+        or any(_tells_usage(inner, levels - 1) for inner in inside if isinstance(inner, (dict, list)))
+    )
+
+
+# -- sub-agents ------------------------------------------------------------------------------------
+# The log of a sub-agent is in a folder with the name of its parent's log, at any depth. Its parent's id is in that name
+# or, in oh-my-pi, if that is a sub-agent as well, in the first lines of that log.
+
+_OF_A_LOG = later(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-?[0-9]*Z?_.+")
+"""The name of a main session's log, `<time>_<id>`."""
+
+_HEAD = 4096
+
+
+def _session_of(folder: PurePath) -> str | None:
+    """Return the id of the session whose log is next to a folder of its name; None if there is none."""
+    try:
+        head = small_file(folder.with_name(f"{folder.name}.jsonl"), _HEAD, cut=True)
+    except (OSError, ValueError):
+        return None
+    for line in head.split(b"\n"):
+        for record in decode(line) or ():
+            if isinstance(record, dict) and record.get("type") == "session":
+                return identifier(record.get("id"))
+    return None
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -377,7 +414,22 @@ def recognizes(record: Record) -> bool:
     return text(message.get("role")) in OTHER_ROLES or any(isinstance(message.get(key), of) for key, of in _OWN.items())
 
 
-unroll, begin = no_document, empty_state
+unroll = no_document
+
+
+def begin(path: PurePath) -> LogState:
+    """Return the state before the first record: a log in a folder named like another one is its sub-agent's.
+
+    It is oh-my-pi's `<log>/<agent>.jsonl`, or `<log>/<run>/run-0/session.jsonl` of Pi's extension pi-subagents.
+    """
+    above = [folder for folder in path.parents if _OF_A_LOG.fullmatch(folder.name)]
+    if not above:
+        return LogState()
+    agent = text(path.name.partition(".")[0])
+    told = path.parent in above or agent == "session"
+    parent = session_named(above[0].name) if told else _session_of(path.parent)
+    agent = None if agent == "session" else agent
+    return LogState({"": SessionFacts(parent_id=parent, kind="subagent", agent_type=agent)})
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Draft]:
@@ -436,7 +488,7 @@ class OpenClaw:
     A record is always Pi's, and the place of a log shows that OpenClaw wrote it.
     """
 
-    unroll, begin = staticmethod(unroll), staticmethod(begin)
+    unroll, begin = staticmethod(unroll), staticmethod(empty_state)
 
     @staticmethod
     def recognizes(_record: Record) -> bool:
@@ -524,45 +576,15 @@ def _unpacked(data: Any) -> bytes:
 
 
 # -- oh-my-pi --------------------------------------------------------------------------------------
-# oh-my-pi: Pi's format, with the title in the first line, and logs of sub-agents (pi/README.md).
-# The log of a sub-agent is in a folder with the name of its parent's log, at any depth. Its parent's id is in that name
-# or, if that is a sub-agent as well, in the first lines of that log.
-
-_OF_A_LOG = later(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-?[0-9]*Z?_.+")
-"""The name of a main session's log, `<time>_<id>`."""
-
-_HEAD = 4096
-
-
-def _session_of(folder: PurePath) -> str | None:
-    """Return the id of the session whose log is next to a folder of its name; None if there is none."""
-    try:
-        head = small_file(folder.with_name(f"{folder.name}.jsonl"), _HEAD, cut=True)
-    except (OSError, ValueError):
-        return None
-    for line in head.split(b"\n"):
-        for record in decode(line) or ():
-            if isinstance(record, dict) and record.get("type") == "session":
-                return identifier(record.get("id"))
-    return None
+# oh-my-pi: Pi's format, with the title in the first line.
 
 
 class OhMyPi:
     """The parser of oh-my-pi."""
 
-    unroll, drafts = staticmethod(unroll), staticmethod(drafts)
+    unroll, begin, drafts = staticmethod(unroll), staticmethod(begin), staticmethod(drafts)
 
     @staticmethod
     def recognizes(record: Record) -> bool:
         """Whether it is the title, which is padded to the same length whatever it is; the rest is Pi's format."""
         return record.get("type") == "title" and isinstance(record.get("title"), str) and "pad" in record
-
-    @staticmethod
-    def begin(path: PurePath) -> LogState:
-        """Return the state before the first record: a folder named like a log belongs to that log's session."""
-        folder = path.parent
-        if not any(_OF_A_LOG.fullmatch(name) for name in folder.parts):
-            return LogState()
-        parent = session_named(folder.name) if _OF_A_LOG.fullmatch(folder.name) else _session_of(folder)
-        agent = text(path.name.partition(".")[0])
-        return LogState({"": SessionFacts(parent_id=parent, kind="subagent", agent_type=agent)})

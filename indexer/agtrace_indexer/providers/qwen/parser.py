@@ -327,15 +327,10 @@ def _telemetry(record: Record, event: dict[str, Any], state: LogState) -> list[S
     if name != "api_response":
         return []
     state.memory["telemetry"], step = True, None
-    if not _is_internal(event):  # the response of a call for the conversation follows in the same step
+    of_agent = (text(event.get("prompt_id")) or "").partition("#")[2].strip("#0123456789")  # <session>#<agent>#<number>
+    if not (of_agent or text(event.get("subagent_name"))):  # a response in the conversation follows in the same step
         step = state.memory["pending"] = first_identifier(record.get("uuid"), event.get("response_id")) or "call"
     return _drafts([usage_of_call(event, state)], record, step)
-
-
-def _is_internal(event: dict[str, Any]) -> bool:
-    """Whether a call was made for an agent of the CLI's own: its prompt's id is `<session>#<agent>#<number>`."""
-    prompt = text(event.get("prompt_id")) or ""
-    return bool(text(event.get("subagent_name")) or prompt.partition("#")[2].strip("#0123456789"))
 
 
 # -- parser ----------------------------------------------------------------------------------------
