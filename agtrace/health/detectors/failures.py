@@ -29,6 +29,7 @@ from agtrace.health.facts.checks import KINDS, OF_THE_MACHINE, Kind, is_check, k
 from agtrace.health.facts.ending import ending_of
 from agtrace.health.finding import Finding, detector, took
 from agtrace.health.history import Call, History, derived
+from agtrace.text.lines import without_controls
 from agtrace.text.signatures import Signature, signatures_in
 
 RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 4, 5, 6
@@ -38,8 +39,14 @@ _EVERYTHING = later(
     r"\b(?:npm|pnpm|yarn|bun|make|just|task|mise|nx|turbo)\b(?: run)? (?:verify|validate|ci|all|preflight|check:all)\b"
 )
 """A task that runs all checks of a project."""
+_DISCLOSED = later(
+    r"(?i)\b(?:fail\w*|errors?|timeouts?|warnings?)\b[^\n.]{0,120}"
+    r"\b(?:unrelated|pre-?existing|not (?:related|caused)|outside)\b"
+    r"|\b(?:unrelated|(?:pre-?)?existing)\b[^\n.]{0,80}\b(?:fail\w*|errors?|timeouts?|issues?)\b"
+)
+"""How a model says that a failure isn't its own."""
 _PLACE = later(r"[\w/\\-]\.\w{1,5}(?::|\()\d")
-_SHOWN, _COMMAND, _ERROR = 120, 60, 100
+_SHOWN, _COMMAND, _ERROR, _LAST = 120, 60, 100, 1_500
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
 """The check was to show how things were without the changes."""
 
@@ -148,7 +155,7 @@ def _solved(history: History, calls: Sequence[Call]) -> bool:
 def find_failing_check(history: History) -> Iterator[Finding]:
     """The last test run, build or linter of the session failed because of the code, not the machine or the command
     line, in a file that the session had changed; none of its kind passed after it, nor any other once that file was
-    changed again, and the session didn't end on a failure.
+    changed again, the model didn't call the failure another's, and the session didn't end on one.
     """
     if history.at_work or ending_of(history).ending == "error_left":
         return
@@ -157,7 +164,8 @@ def find_failing_check(history: History) -> Iterator[Finding]:
         return
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
     cause = _cause_in_changes(last, history)
-    if cause is not None:
+    after = (message.text for message in history.messages if message.event_index > last.event_index)
+    if cause is not None and not any(map(_DISCLOSED.search, after)):
         yield Finding.of(
             "Warning",
             f"The last {kind if len(kinds_of(last)) == 1 else 'check'} failed: "
@@ -225,6 +233,8 @@ def _passed(call: Call) -> frozenset[Kind]:
     """Return which tests and builds passed of a command that failed or is running, as what it printed says."""
     if not kinds_of(call) or call.outcome not in (Outcome.FAILED, Outcome.RUNNING):
         return frozenset()
+    if call.outcome is Outcome.RUNNING and WELL.search(without_controls(call.result[-_LAST:])):
+        return kinds_of(call)
     found = landmarks(landmarks_in(command_of(call) or ""), call.result, call.outcome)
     runs = [one for one in found if one.kind in KINDS]
     counted = "linter" in kinds_of(call)  # whose errors aren't those of the tests before it

@@ -44,8 +44,9 @@ def find_corrections(history: History) -> Iterator[Finding]:
     spoken = [one for one in found if not one.silent]
     if not spoken and len(found) < _MANY_CORRECTIONS and not any(_weighs(one, history) for one in found):
         return
+    worst = next((one for one in found if _weighs(one, history)), found[0])
     said = f"The human refused {counted(len(found), 'call')} without a word: "
-    said += found[0].quote + (f", and then wrote {quoted(found[0].then)}" if found[0].then else "")
+    said += worst.quote + (f", and then wrote {quoted(worst.then)}" if worst.then else "")
     maybe = all(one.mild for one in found) and len(found) == 1
     if spoken:
         silent = len(found) - len(spoken)
@@ -131,6 +132,7 @@ _ADMITS = later(
 )
 _SENTENCE_END = later(r"[.!?…:]\s+|[。！？]|\n+")
 _SHORT = 30
+_OF_THE_HUMAN = later(r"(?i)\byou(?:r|['’]ve)?\b")
 
 
 @detector("Outcome")
@@ -141,13 +143,15 @@ def find_admitted_mistake(history: History) -> Iterator[Finding]:
     told = {place for one in corrections(history) if (place := answer_to(one.event_index, history)) is not None}
     for message in history.messages:
         said = _ADMITS.search(message.text)
-        if said is not None and message.event_index not in told:
-            begin = max((end.end() for end in _SENTENCE_END.finditer(message.text, 0, said.start())), default=0)
-            ends = (end.start() + 1 for end in _SENTENCE_END.finditer(message.text, said.end()))
-            end = next((end for end in ends if end - begin > _SHORT), None)
+        if said is None or message.event_index in told:
+            continue
+        begin = max((end.end() for end in _SENTENCE_END.finditer(message.text, 0, said.start())), default=0)
+        ends = (end.start() + 1 for end in _SENTENCE_END.finditer(message.text, said.end()))
+        sentence = message.text[begin : next((end for end in ends if end - begin > _SHORT), None)]
+        if not _OF_THE_HUMAN.search(sentence):
             yield Finding.of(
                 "Warning",
-                f"The model said that it had made a mistake: {quoted(message.text[begin:end], _QUOTES)}",
+                f"The model said that it had made a mistake: {quoted(sentence, _QUOTES)}",
                 (message.event_index,),
                 message.turn,
             )
@@ -169,6 +173,9 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
         return
     last = next((call for call in reversed(history.calls) if call.evidence == ending.event_index), None)
     weighs = last is None or is_check(last) or bool(attempts(command_of(last) or ""))
+    if undone := [] if weighs else list(_left_undone(history)):
+        yield from undone
+        return
     cause = None if last is None or weighs else cause_of(last, history)
     if not weighs and (cause is None or _WENT_WELL.search(cause.line)):
         return
@@ -190,8 +197,8 @@ def _left_undone(history: History) -> Iterator[Finding]:
         done = {one.kind for one in landmarks(meant, call.result, call.outcome)} if meant else set()
         for one in meant:
             left.pop(one.kind, None)
-            if call.failed and one.kind not in done:
-                left[one.kind] = call
+        if meant and call.failed and meant[-1].kind not in done:
+            left[meant[-1].kind] = call
     for kind, call in [*left.items()][-1:]:
         if (cause := cause_of(call, history)) is not None and not _WENT_WELL.search(cause.line):
             yield Finding.of(

@@ -13,6 +13,7 @@ from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.signatures import Signature, signatures_in
 
 _NUMBER = later(r"[\d.]+")
+_BEFORE_ERROR = later(r"^\[[^\]\n]{1,120}\] ?")
 WELL = later(r"(?i)\bok\b(?!.*\b(?:not|failed|error)\b)|\b[1-9]\d* passed\b(?!.*\b[1-9]\d* (?:failed|errors?)\b)")
 """What is printed when all goes well."""
 _FEWEST_CHARS = 20
@@ -27,7 +28,9 @@ def cause_of(call: Call, history: History) -> Signature | None:
     known = _causes(history)
     if call.event_index not in known:
         harmless = _printed_when_well(history)[_program(call)]
-        told = [one for one in signatures_in(call.result) if one.line not in harmless and not WELL.search(one.line)]
+        told = [
+            one for one in signatures_in(call.result) if _bare(one.line) not in harmless and not WELL.search(one.line)
+        ]
         sure = next((one for one in told if one.sure), None)
         known[call.event_index] = sure or _failed_test(call, harmless) or (told[0] if told else None)
     return known[call.event_index]
@@ -37,8 +40,12 @@ def _failed_test(call: Call, harmless: set[str]) -> Signature | None:
     """Return the first failed test that a result names, what it expected, or what its runner sums up."""
     lines = call.result.splitlines()
     failing = [(told.kind, lines[place].strip()) for place, told in failures_in(lines)]
+    failing = [(kind, line) for kind, line in failing if _bare(line) not in harmless]
     named = [
-        line for kind in ("test", "detail", "verdict") for it, line in failing if it == kind and line not in harmless
+        line
+        for kind in ("test", "detail", "verdict")
+        for it, line in failing
+        if it == kind and _bare(line) not in harmless
     ]
     return Signature(_NUMBER.sub("#", named[0]), named[0]) if named else None
 
@@ -58,9 +65,14 @@ def _printed_when_well(history: History) -> defaultdict[str, set[str]]:
         program = _program(call)
         if program in failing and not call.failed and command_of(call) is not None:
             found[program].update(
-                line for line in map(str.strip, call.result.splitlines()) if len(line) >= _FEWEST_CHARS
+                _bare(line) for line in map(str.strip, call.result.splitlines()) if len(line) >= _FEWEST_CHARS
             )
     return found
+
+
+def _bare(line: str) -> str:
+    """Return a line without its numbers, and without what stands before the word that says that it is an error."""
+    return _NUMBER.sub("#", _BEFORE_ERROR.sub("", line, count=1))
 
 
 def _program(call: Call) -> str:

@@ -48,9 +48,10 @@ _BEFORE_WORDS = later(r"^\W+")
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
 _SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
 _ASKS_ANEW = later(
-    r"(?i)\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
+    r"(?i)(?:1[.)]|[-*•]) "
+    r"|\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
 )
-"""How a question about something else begins, and a text that agrees."""
+"""How a list begins, a question about something else, and a text that agrees."""
 _SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 """What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
