@@ -54,7 +54,7 @@ _OTHERS = 2
 _OTHER = 0.5
 """Further sessions, those with at least this share of the best score, get a line."""
 
-_NAMED = 70
+_NAMED = 60
 """Characters of the titles of sessions with hits."""
 
 _DOUBTED = 2
@@ -78,13 +78,13 @@ _ABOVE = "(the hit above)"
 _TURNS = 3
 """The turn of the best hit, and the next ones."""
 
-_LINES, _LINE = 6, 120
+_LINES, _LINE = 5, 120
 """So many of their requests, refusals, failures and answers are shown, with so many characters."""
 
 _ELEMENT, _FIRST_PART, _LITTLE = r"<[^<>]*>", 2_000, 12
 """What marks commands and outputs, and how many characters of a text must be more than that."""
 
-_ERROR = 160
+_ERROR = 120
 """Characters of a call that failed, with its error."""
 
 _TELLING = ("failed", "error", "passed")
