@@ -39,7 +39,7 @@ _NAME = later(r"[\w-]+")
 _EVERYDAY = ("awk", "cat", "cut", "docker", "echo", "git", "grep", "head", "jq", "node", "npm", "printf", "python",
              "python3", "rg", "sed", "tail")  # fmt: skip
 _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "shadow", "netrc", "_rsa", "id_ed", "kube", "auth", "header",
-          "urandom", "my.cnf", "docker/c")  # fmt: skip
+          "random", "my.cnf", "docker/c")  # fmt: skip
 """What stands in a command of an everyday program if it prints a secret."""
 _BLANKS = later(r"(?:[ \t]|\\\r?\n)+")
 _TOKEN = later(r"'[^']*'?|\"(?:[^\"\\]|\\.)*\"?|\$\(|&&|\|\||[;|\n()`]|[^'\"$;|\n()`&]+|.")
