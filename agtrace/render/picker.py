@@ -105,7 +105,7 @@ class Picker(App[Choice]):
         scrollbar-size-vertical: 1; scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
     OptionList > .option-list--option { padding: 0 1; }
     OptionList > .option-list--option-highlighted, OptionList:focus > .option-list--option-highlighted {
-        background: ansi_default; color: ansi_default; text-style: reverse;
+        background: ansi_default; color: ansi_default; text-style: none;
     }
     #conversation { border-left: solid ansi_bright_black; padding: 0 1; }
     #conversation > Static { height: auto; margin: 0 0 1 0; }
@@ -118,6 +118,8 @@ class Picker(App[Choice]):
         super().__init__(ansi_color=True)
         self._source = source
         self._rows: Sequence[Row] = ()
+        self._width = 0
+        """The columns of the terminal."""
         self._shown = ""
         """The session whose conversation is read, or was."""
         self._query: str | None = None
@@ -142,7 +144,8 @@ class Picker(App[Choice]):
 
     def on_resize(self, event: Resize) -> None:
         """Show the conversation only where it has room."""
-        self.query_one("#conversation").display = event.size.width >= _BESIDE
+        self._width = event.size.width
+        self.query_one("#conversation").display = self._width >= _BESIDE
         self._list()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -160,7 +163,9 @@ class Picker(App[Choice]):
             event.stop()
 
     def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
-        """Read the conversation of the session under the cursor."""
+        """Mark the session under the cursor, and read its conversation."""
+        for number in range(len(self._rows)):
+            self.query_one(OptionList).replace_option_prompt_at_index(number, self._prompt(number))
         chosen = self._chosen()
         if chosen is not None and chosen.id != self._shown:
             self._shown = chosen.id
@@ -228,11 +233,22 @@ class Picker(App[Choice]):
         self._work("find", lambda: Rows(query, self._source.sessions(query.strip())), _WAIT_SECONDS if query else 0)
 
     def _list(self) -> None:
-        listed, width = self.query_one(OptionList), self.size.width
-        width = (width // 2 if width >= _BESIDE else width) - 3  # a margin on both sides, and the scroll bar
+        listed = self.query_one(OptionList)
         number = listed.highlighted or 0
-        listed.set_options([Option(_prompt(row, width)) for row in self._rows])
+        listed.set_options([Option(self._prompt(number)) for number in range(len(self._rows))])
         listed.highlighted = min(number, len(self._rows) - 1) if self._rows else None
+
+    def _prompt(self, number: int) -> Text:
+        """Return a session as it is listed; lines of the one under the cursor have a mark at their beginnings."""
+        row, marked = self._rows[number], number == self.query_one(OptionList).highlighted
+        width = (self._width // 2 if self._width >= _BESIDE else self._width) - 5  # margins, mark and scroll bar
+        head = Text.assemble((f"{when(row.at)}  ", "dim"), (f"{plain_line(row.project)}  ", "cyan"), (row.agent, "dim"))
+        lines = [head, Text(plain_line(row.about), style="bold" if row.hit else "")]
+        if row.hit:
+            lines.append(Text(f"  {plain_line(row.hit)}"))
+        for line in lines:
+            line.truncate(width, overflow="ellipsis")
+        return Text("\n").join(Text().append("▌ " if marked else "  ").append_text(line) for line in lines)
 
     def _work(self, group: str, read: Callable[[], Message], wait: float = 0) -> None:
         self.run_worker(partial(self._post, read, wait), thread=True, group=group, exclusive=True)
@@ -248,16 +264,6 @@ class Picker(App[Choice]):
     def _chosen(self) -> Row | None:
         number = self.query_one(OptionList).highlighted
         return None if number is None or number >= len(self._rows) else self._rows[number]
-
-
-def _prompt(row: Row, width: int) -> Text:
-    head = Text.assemble((f"{when(row.at)}  ", "dim"), (f"{plain_line(row.project)}  ", "cyan"), (row.agent, "dim"))
-    lines = [head, Text(plain_line(row.about), style="bold" if row.hit else "")]
-    if row.hit:
-        lines.append(Text(f"  {plain_line(row.hit)}"))
-    for line in lines:
-        line.truncate(width, overflow="ellipsis")
-    return Text("\n").join(lines)
 
 
 def row_of(session: dict[str, Any], hit: str = "", at: str | None = None) -> Row:
