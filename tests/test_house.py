@@ -299,20 +299,17 @@ def test_the_wheel_brings_one_command_and_the_licence(wheel: zipfile.ZipFile) ->
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_wheel_runs_in_a_bare_environment(wheel: zipfile.ZipFile, version: str, tmp_path: Path) -> None:
     """With its dependencies from the package index; skipped without that, or without this Python."""
-    made = [
-        ["uv", "venv", "--python", version, "bare"],
-        ["uv", "pip", "install", "--python", "bare", str(wheel.filename)],
-    ]
-    if shutil.which("uv") is None or any(
-        subprocess.run(command, cwd=tmp_path, env=os.environ | {"UV_PYTHON_DOWNLOADS": "never"}, check=False).returncode
-        for command in made
-    ):
+
+    def uv(*arguments: str) -> bool:
+        asked = os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
+        return not subprocess.run(["uv", *arguments], cwd=tmp_path, env=asked, check=False).returncode
+
+    installing = ("pip", "install", "--python", "bare", str(wheel.filename))
+    if shutil.which("uv") is None or not (uv("venv", "--python", version, "bare") and uv(*installing)):
         pytest.skip(f"uv, Python {version} or the package index isn't here")
-    agtrace = tmp_path / "bare" / "bin" / "agtrace"
+    agtrace, home = tmp_path / "bare" / "bin" / "agtrace", {"HOME": str(tmp_path)}
     for arguments in (["--version"], ["index", str(ROOT / "sample_sessions")], ["search", "database is locked"]):
-        assert subprocess.run(
-            [agtrace, *arguments], env={"HOME": str(tmp_path)}, check=True, capture_output=True
-        ).stdout
+        assert subprocess.run([agtrace, *arguments], env=home, check=True, capture_output=True).stdout
 
 
 # -- files of the repository -----------------------------------------------------------------------

@@ -144,28 +144,24 @@ def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> 
     return replace(answer, value={**answer.value, "data": {**data, **more, key: found}})
 
 
-def print_list(tool: str, wanted: dict[str, Any], key: str, *, everything: bool, whole_ids: bool = False) -> Answer:
-    """Print a list as JSON: the tool's answer, or every item on a line of its own; return the first answer."""
+_IDS = ("id", "session_id", "parent_id")
+"""The fields of a list's items that name sessions."""
+
+
+def print_list(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:
+    """Print a list as JSON: the tool's answer, or every item with whole ids on a line; return the first answer."""
     following = pages(tool, wanted | ({"limit": usable().max_page_size} if everything else {}))
     first = next(following)
     if not everything:
-        print_json(with_whole_ids(first.value) if whole_ids else first.value)
+        print_json(first.value)
         return first
     for answer in chain([first], following):
-        for item in with_whole_ids(answer.value)["data"].get(key, []):
+        items = answer.value["data"].get(key, [])
+        whole = described({item[name] for item in items for name in _IDS if name in item})
+        for item in items:
+            item |= {name: whole[item[name]].session_id for name in _IDS if item.get(name) in whole}
             sys.stdout.write(f"{json.dumps(item, ensure_ascii=False)}\n")
     return first
-
-
-def with_whole_ids(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer with the ids of its sessions in full."""
-    items = [item for key in ("sessions", "matches") for item in answer["data"].get(key, [])]
-    named = [(item, name) for item in items for name in ("id", "session_id", "parent_id") if name in item]
-    whole = described({item[name] for item, name in named})
-    for item, name in named:
-        if item[name] in whole:
-            item[name] = whole[item[name]].session_id
-    return answer
 
 
 def described(ids: Iterable[str]) -> dict[str, Described]:

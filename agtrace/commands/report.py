@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
-from msgspec import Struct
 
 from agtrace.commands.asking import Filters, selected, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, patiently, tell
@@ -237,21 +236,6 @@ _NAMED = 5
 STDOUT = "-"
 
 
-class Ways(Struct, frozen=True):
-    """The forms in which a report is written."""
-
-    html: str | None = None
-    """The path of the page, or `-` for stdout; None for no page."""
-    as_json: bool = False
-    markdown: bool = False
-
-    @property
-    def on_stdout(self) -> list[str]:
-        """The given options that write to stdout, of which only one may be given."""
-        taken = {"--html -": self.html == STDOUT, "--json": self.as_json, "--markdown": self.markdown}
-        return [option for option, wanted in taken.items() if wanted]
-
-
 @click.command()
 @project
 @provider
@@ -282,15 +266,32 @@ def report(
       agtrace report --project tidepool --html report.html
       agtrace report --since 1d --markdown --fail-under 60
     """
-    ways = Ways(html, as_json, markdown)
-    if len(ways.on_stdout) > 1:
-        fail(f"{' and '.join(ways.on_stdout)} can't be combined", USAGE)
+    on_stdout = {"--html -": html == STDOUT, "--json": as_json, "--markdown": markdown}
+    if sum(on_stdout.values()) > 1:
+        fail(f"{' and '.join(option for option, given in on_stdout.items() if given)} can't be combined", USAGE)
     if transcripts and html is None:
         fail("--transcripts needs --html FILE", USAGE)
     found, talks = made(Filters(**filters), timelines=html is not None, dollars=not no_dollars, transcripts=transcripts)
     if found.behind:
         tell(found.behind)
-    _leave(found, ways, talks)
+    if html == STDOUT:
+        sys.stdout.write(_page(found, talks))
+        sys.stdout.flush()
+    elif html is not None:
+        tell(f"page written to {write(Path(html), [_page(found, talks)], replace=True)}")
+    if as_json:
+        from agtrace_schema.model import dump
+        from msgspec.structs import replace
+
+        print_json(dump(replace(found, sessions=[replace(session, timeline=None) for session in found.sessions])))
+    elif markdown:
+        from agtrace.report.wording import markdown as as_markdown
+
+        sys.stdout.write(as_markdown(found))
+    elif html != STDOUT:
+        from agtrace.render.report import report as print_report
+
+        print_report(found)
     if fail_under is not None and _below(found.sessions, fail_under):
         sys.exit(TROUBLE)
 
@@ -314,30 +315,10 @@ def made(
     return printed(found if dollars else without_dollars(found)), talks
 
 
-def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
-    if ways.html is not None:
-        from agtrace.report.page.page import html
+def _page(found: Report, conversations: dict[str, str]) -> str:
+    from agtrace.report.page.page import html
 
-        page = html(found, conversations)
-        if ways.html == STDOUT:
-            sys.stdout.write(page)
-            sys.stdout.flush()
-        else:
-            tell(f"page written to {write(Path(ways.html), [page], replace=True)}")
-    if ways.as_json:
-        from agtrace_schema.model import dump
-        from msgspec.structs import replace
-
-        sessions = [replace(session, timeline=None) for session in found.sessions]
-        print_json(dump(replace(found, sessions=sessions)))
-    elif ways.markdown:
-        from agtrace.report.wording import markdown
-
-        sys.stdout.write(markdown(found))
-    elif ways.html != STDOUT:
-        from agtrace.render.report import report as print_report
-
-        print_report(found)
+    return html(found, conversations)
 
 
 def _below(sessions: list[ReportedSession], limit: int) -> bool:

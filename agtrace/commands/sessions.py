@@ -87,10 +87,9 @@ def count(as_json: bool, **wanted: Any) -> None:
 )  # fmt: skip
 @click.option("--commit", metavar="HASH|TEXT|any", help="Only with this commit: its hash, or a text in its subject.")
 @click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")
-@click.option("--ids", "whole_ids", is_flag=True, help="Show ids in full, as the agents' own commands take them.")
 @every
 @list_options
-def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
+def sessions(as_json: bool, everything: bool, **filters: Any) -> None:
     """List sessions, newest first; `$0.17+` is a cost of at least that.
 
     `began` is how long ago a session began, `last` how long ago something happened in it. Where a terminal has room for
@@ -103,14 +102,14 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
       agtrace sessions --project . --all
     """
     if as_json:
-        print_list("list_sessions", filters, "sessions", everything=everything, whole_ids=whole_ids)
+        print_list("list_sessions", filters, "sessions", everything=everything)
     else:
         answer = listed("list_sessions", filters, "sessions", everything=everything)
         from agtrace.render.lists import WHOLE_IDS
         from agtrace.render.lists import sessions as shown
         from agtrace.render.terminal import OUT, fills
 
-        whole = whole_ids or not fills() or OUT.width >= WHOLE_IDS
+        whole = not fills() or OUT.width >= WHOLE_IDS
         about = described(item["id"] for item in answer.value["data"].get("sessions", [])) if whole else {}
         shown(answer.value, answer.next_calls, filters["sort"], about, whole_ids=whole)
 
@@ -127,12 +126,9 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
 @click.option("--tool", help="Only calls and results of this tool.")
 @path
 @failed
-@click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
 @every
 @list_options
-def search(
-    words_of_query: tuple[str, ...], as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any
-) -> None:
+def search(words_of_query: tuple[str, ...], as_json: bool, by_session: bool, everything: bool, **filters: Any) -> None:
     """Find the sessions that the words of QUERY are about, best first, or the events that contain it.
 
     Exit code 1: nothing was found.
@@ -147,7 +143,7 @@ def search(
     filters["group_by"] = "session" if by_session else None
     wanted = {"query": query, **filters}
     if as_json:
-        answer = print_list("search_event_previews", wanted, "matches", everything=everything, whole_ids=whole_ids)
+        answer = print_list("search_event_previews", wanted, "matches", everything=everything)
     else:
         answer = listed("search_event_previews", wanted, "matches", everything=everything)
         by_words = "sessions" in answer.value["data"]
@@ -157,7 +153,7 @@ def search(
         from agtrace.render.terminal import fills
 
         about = described(_sessions_in(answer.value["data"]))
-        matches(answer.value, answer.next_calls, texts, about, whole_ids=whole_ids or not fills())
+        matches(answer.value, answer.next_calls, texts, about, whole_ids=not fills())
     if not _has_found(answer.value["data"], query):
         sys.exit(TROUBLE)
 

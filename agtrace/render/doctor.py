@@ -96,7 +96,6 @@ def settings(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
 
 
 _FILES_SHOWN = 12
-_TABLES_SHOWN = 6
 
 
 def doctor(found: dict[str, Any]) -> None:
@@ -109,10 +108,6 @@ def doctor(found: dict[str, Any]) -> None:
     )
     count = f"{counted_sessions(index['sessions'], index['sub_agents'])}, {counted(index['events'], 'event')}"
     OUT.print(f"      {count}, integrity {index['integrity']}")
-    largest = (
-        f"{one['name']} {one['rows']:,} rows{_in_bytes(one['bytes'])}" for one in index["tables"][:_TABLES_SHOWN]
-    )
-    OUT.print(f"      tables: {', '.join(largest)}", soft_wrap=True)
     if index["archived_files"]:
         OUT.print(f"      archived, their files are gone: {counted(index['archived_files'], 'log')}")
     if (archive := index["archive"])["logs"]:
@@ -151,10 +146,6 @@ def doctor(found: dict[str, Any]) -> None:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_retention(found["retention"])
     _doctor_trouble(found)
-
-
-def _in_bytes(number: int | None) -> str:
-    return "" if number is None else f" ({size(number)})"
 
 
 def _doctor_retention(agents: list[dict[str, Any]]) -> None:

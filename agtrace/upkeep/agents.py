@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agtrace_indexer.events.json_values import fields
 from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, Setup
 
@@ -76,8 +75,8 @@ def config_path(agent: Setup, home: Path, environment: Mapping[str, str]) -> Pat
 def has_plugin(machine: Machine) -> bool:
     """Whether Claude Code has our plugin turned on, which brings the server."""
     folder = machine.environment.get("CLAUDE_CONFIG_DIR") or machine.home / ".claude"
-    with suppress(OSError, ValueError):
-        plugins = fields(fields(json.loads(Path(folder, "settings.json").read_text("utf-8"))).get("enabledPlugins"))
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # whatever is written there
+        plugins = json.loads(Path(folder, "settings.json").read_text("utf-8"))["enabledPlugins"]
         return any(on is True and name.partition("@")[0] == SERVER_NAME for name, on in plugins.items())
     return False
 

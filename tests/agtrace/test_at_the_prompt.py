@@ -21,10 +21,6 @@ from tests.agtrace.terminal import AGTRACE, Said, agtrace, agtrace_here, index_h
 needs_terminals = pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
 
 
-def test_dash_capital_v_is_the_version() -> None:
-    assert agtrace_here("-V").out == agtrace_here("--version").out
-
-
 @pytest.mark.parametrize(("typed", "meant"), sorted(group._MEANT.items()))
 def test_other_names_of_commands_say_what_is_meant(typed: str, meant: str) -> None:
     if typed in group.agtrace.commands:

@@ -82,15 +82,6 @@ def test_in_a_pipe_nothing_is_cut_or_padded_and_ids_are_whole() -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_ids_are_shown_whole_where_asked_for_and_open_the_session() -> None:
-    for command in (["sessions", "--ids", "-n", "1"], ["search", "lock held", "--ids", "-n", "1"]):
-        said = agtrace_here(*command).out
-        id = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", said)
-        assert id and id[0] in IDS
-        assert f"claude --resume {id[0]}" in agtrace_here("show", id[0]).out
-
-
-@pytest.mark.usefixtures("many")
 def test_words_that_are_nowhere_lead_to_the_nearest_ones_that_are_there() -> None:
     assert agtrace("index", "--optimize").code == 0
     assert "agtrace search 'the locked'" in agtrace_here("search", "the lockde").out

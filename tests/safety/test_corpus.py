@@ -127,7 +127,7 @@ def test_every_command_opens_every_session_of_the_corpus(
         ["report", "--markdown"],
         ["report", "--html", str(page)],
     ]
-    every += [["why", LINES], ["why", "store.py:3"], ["sessions", "--ids"], ["search", "evil", "--ids", "--all"]]
+    every += [["why", LINES], ["why", "store.py:3"], ["sessions"], ["search", "evil", "--all"]]
     every += [["forget", "--project", "nowhere"], ["report", "--project", "nowhere"], ["search", "evil"]]
     for (uid,) in query(corpus, "SELECT uid FROM session"):
         every += [
