@@ -190,14 +190,8 @@ def test_a_parser_claims_only_the_logs_of_its_agent() -> None:
 # --- what wasn't understood ---
 
 USAGE = (
-    "usage",
-    "tokens",
-    "usageMetadata",
-    "last_token_usage",
-    "total_token_usage",
-    "compactionTokensUsed",
-    "tokenDetails",
-)
+    "usage", "tokens", "usageMetadata", "last_token_usage", "total_token_usage", "compactionTokensUsed", "tokenDetails",
+)  # fmt: skip
 
 
 def read_alone(agent: str, record: Record) -> tuple[bool, list[str]]:
@@ -209,15 +203,17 @@ def read_alone(agent: str, record: Record) -> tuple[bool, list[str]]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_field_added_to_any_usage_object_is_noted(agent: str) -> None:
+def test_a_field_added_to_any_usage_object_or_a_figure_below_zero_is_noted(agent: str) -> None:
     for record in map(copy.deepcopy, kept(agent)):
         counts, before = read_alone(agent, record)
         assert not [kind for kind in before if kind.startswith("usage/")]
         for holder, key in list(places(record)) if counts else ():
             if key in USAGE and isinstance(usage := holder[key], dict):
-                usage["brand_new_tokens"] = 7
-                assert any(kind.endswith("brand_new_tokens") for kind in read_alone(agent, record)[1]), record
-                del usage["brand_new_tokens"]
+                below_zero = [(name, -1) for name, figure in usage.items() if type(figure) is int][:1]
+                for name, figure in (("brand_new_tokens", 7), *below_zero):
+                    holder[key] = {**usage, name: figure}
+                    assert any(kind.endswith(name) for kind in read_alone(agent, record)[1]), record
+                holder[key] = usage
 
 
 @pytest.mark.parametrize("agent", AGENTS)
