@@ -201,22 +201,19 @@ class Answers:
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int, sent: Known) -> Answer:
         user, arguments = self._user_in(arguments)
         with taking_along(user=user):
-            return self._ask_of(user, tool, arguments, most, sent)
-
-    def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int, sent: Known) -> Answer:
-        try:
-            wanted = self._parse(tool.arguments, arguments)
-            fresh = self._index.refresh(self._refresh_seconds)
-            self._index.note(tool.name)
-            return self._read(
-                lambda context: answer(tool.answer(replace(context, sent=sent), wanted), fresh, most), fresh, user
-            )
-        except Problem as problem:
-            return error_answer(problem, most)
-        except (sqlite3.Error, OSError) as error:
-            return error_answer(SearchTimeout(0) if stopped() else self._index.explain(error), most)
-        except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
-            return error_answer(self._defect(), most)
+            try:
+                wanted = self._parse(tool.arguments, arguments)
+                fresh = self._index.refresh(self._refresh_seconds)
+                self._index.note(tool.name)
+                return self._read(
+                    lambda context: answer(tool.answer(replace(context, sent=sent), wanted), fresh, most), fresh, user
+                )
+            except Problem as problem:
+                return error_answer(problem, most)
+            except (sqlite3.Error, OSError) as error:
+                return error_answer(SearchTimeout(0) if stopped() else self._index.explain(error), most)
+            except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
+                return error_answer(self._defect(), most)
 
     def _user_in(self, arguments: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
         """Take out whose sessions of a team's index are asked, which every tool takes there, and none elsewhere."""

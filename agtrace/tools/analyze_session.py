@@ -78,11 +78,7 @@ def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str
 
 def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:
     """Return the session and event that show the worst finding; None without any evidence."""
-    places = (
-        (insight.session_id or session_id, evidence.event_index)
-        for insight in insights
-        for evidence in insight.evidence
-    )
+    places = ((insight.session_id or session_id, one.event_index) for insight in insights for one in insight.evidence)
     return next(places, None)
 
 

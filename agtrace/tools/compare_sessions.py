@@ -39,6 +39,13 @@ _QUOTE = 80
 _MODELS = 3
 _ALL = 1 << 62
 
+_OF_HEAD = ("provider", "kind", "title", "project_hash", "root_path", "start_time")
+_OF_STATS = (
+    "active_seconds", "tool_calls", "responses", "total_tokens", "tokens", "tokens_made", "incomplete_responses",
+    "cost_usd", "cost_made", "copied",
+)  # fmt: skip
+"""The fields that a side of a comparison has as the overview of its session has them."""
+
 
 class Lengths(NamedTuple):
     """The most items to show of each list."""
@@ -63,8 +70,7 @@ class Side(Struct, frozen=True):
     def cut(self, most: Lengths) -> ComparedSession:
         """Return the facts, with at most this many failures quoted."""
         failures = self.facts.failures
-        shown = replace(failures, examples=failures.examples[: most.failures])
-        return replace(self.facts, failures=shown)
+        return replace(self.facts, failures=replace(failures, examples=failures.examples[: most.failures]))
 
 
 class Compared(Struct, frozen=True):
@@ -107,30 +113,16 @@ def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable,
     duration = events.duration(connection, session.id)
     return ComparedSession(
         session_id=short_id(connection, session.uid),
-        provider=head.provider,
-        kind=head.kind,
-        title=head.title,
         snippet=one_line(session.snippet, USER_MESSAGE) if session.snippet and not head.title else None,
-        project_hash=head.project_hash,
-        root_path=head.root_path,
-        start_time=head.start_time,
         duration_seconds=None if duration is None else duration // 1000,
-        active_seconds=head.stats.active_seconds,
         outcome=last_outcome(connection, session),
         turns=head.stats.total_turns,
         steps=turns.count_steps(connection, session.id),
-        tool_calls=head.stats.tool_calls,
         failures=_failures(connection, session, most_failures),
-        responses=head.stats.responses,
-        total_tokens=head.stats.total_tokens,
-        tokens=head.stats.tokens,
-        tokens_made=head.stats.tokens_made,
-        incomplete_responses=head.stats.incomplete_responses,
-        cost_usd=head.stats.cost_usd,
-        cost_made=head.stats.cost_made,
         models=[replace(model, tokens=None) for model in usage.by_model(_MODELS)],
         total_models=len(usage.models) if len(usage.models) > _MODELS else None,
-        copied=head.stats.copied,
+        **{name: getattr(head, name) for name in _OF_HEAD},
+        **{name: getattr(head.stats, name) for name in _OF_STATS},
     )
 
 
@@ -162,17 +154,11 @@ def _failures(connection: sqlite3.Connection, session: Session, most: int) -> Ca
 
 def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> list[ComparedTool]:
     """Return the tools of both sessions, most used first."""
-    none = (0, 0)
-    order = sorted(one.keys() | two.keys(), key=lambda name: (-(one.get(name, none)[0] + two.get(name, none)[0]), name))
+    counts = {name: (*one.get(name, (0, 0)), *two.get(name, (0, 0))) for name in one.keys() | two.keys()}
+    order = sorted(counts.items(), key=lambda tool: (-(tool[1][0] + tool[1][2]), tool[0]))
     return [
-        ComparedTool(
-            name=one_line(name or NO_TOOL, LABEL),
-            calls_1=one.get(name, none)[0],
-            failed_1=one.get(name, none)[1],
-            calls_2=two.get(name, none)[0],
-            failed_2=two.get(name, none)[1],
-        )
-        for name in order
+        ComparedTool(name=one_line(name or NO_TOOL, LABEL), calls_1=n, failed_1=failed, calls_2=m, failed_2=others)
+        for name, (n, failed, m, others) in order
     ]
 
 

@@ -39,14 +39,7 @@ from agtrace.tools.arguments import (
     Until,
     arguments_of,
 )
-from agtrace.tools.tool import (
-    Context,
-    Tool,
-    moment_of,
-    opens_event,
-    query_of,
-    unless_behind,
-)
+from agtrace.tools.tool import Context, Tool, moment_of, opens_event, query_of, unless_behind
 
 _LONGEST_CALL = 300
 _WHY = ("landmarks", "path_reads", "path_writes")

@@ -37,12 +37,7 @@ from agtrace.tools.long_text import (
     part_asked,
     ranged_lines,
 )
-from agtrace.tools.tool import (
-    Context,
-    Tool,
-    opens_event,
-    query_of,
-)
+from agtrace.tools.tool import Context, Tool, opens_event, query_of
 
 _EXAMINED_AT_ONCE = 500_000
 """The most events that a report may examine; takes a dozen seconds."""
@@ -112,10 +107,9 @@ class _Opening(Struct, frozen=True):
 def _event(opening: _Opening) -> Reply:
     connection, session = opening.context.connection, opening.session
     event = find_event(connection, session, opening.reference.event_index)
-    says = "shows its call or result and its place in the log"
     given = opening.text(
         events.reference(connection, session, event.event_index),
-        opens_event(opening.shown_id, event.event_index, says),
+        opens_event(opening.shown_id, event.event_index, "shows its call or result and its place in the log"),
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
@@ -201,8 +195,7 @@ def _report(opening: _Opening) -> Reply:
     worst = next((session.session_id for session in found.sessions), None)
     hint = call("list_sessions").saying("shows the newest sessions")
     if worst is not None:
-        wrong = "shows what went wrong in the worst"
-        hint = call("analyze_session", session_id=worst).saying(wrong)
+        hint = call("analyze_session", session_id=worst).saying("shows what went wrong in the worst")
     given = opening.text("ax://report" + (f"/{since}" if since else ""), hint, markdown(found))
     return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
 
@@ -214,10 +207,8 @@ def _lessons(opening: _Opening) -> Reply:
 
     context, since, project = opening.context, opening.reference.since, opening.reference.project
     selection = Selection(project=project, projects=context.projects(project), since=context.moment("since", since))
-    learned = lessons(
-        context.connection, selection, now=context.now, prices=context.prices, most_events=_EXAMINED_AT_ONCE
-    )
-    found = printed(learned)
+    most, prices = _EXAMINED_AT_ONCE, context.prices
+    found = printed(lessons(context.connection, selection, now=context.now, prices=prices, most_events=most))
     hint = call("list_sessions").saying("shows the newest sessions")
     if found.lessons:
         hint = call(TOOL.name, ref=found.lessons[0].failed).saying("opens the first failure")

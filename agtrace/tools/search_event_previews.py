@@ -43,15 +43,7 @@ from agtrace.tools.arguments import (
     Until,
     arguments_of,
 )
-from agtrace.tools.tool import (
-    Context,
-    Tool,
-    moment_of,
-    opens_event,
-    opens_turn,
-    query_of,
-    unless_behind,
-)
+from agtrace.tools.tool import Context, Tool, moment_of, opens_event, opens_turn, query_of, unless_behind
 
 _Name = Annotated[str, Meta(max_length=200)] | None
 
