@@ -169,7 +169,8 @@ def _missed(chosen: Settings) -> dict[str, Any]:
         others = [
             file for file in upkeep.not_read(connection) if file["status"] in ("empty", "unrecognized", "skipped")
         ]
-    stores = [{"agent": title, "path": path} for title, path in unread.found(chosen.environment, home)]
+    found = unread.found(chosen.environment, home, (file["path"] for file in others))
+    stores = [{"agent": title, "path": path} for title, path in found]
     return {"no_logs": {file["path"]: file["reason"] or "" for file in others}, "unread_agents": stores}
 
 

@@ -97,9 +97,9 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
         raise damage
     home = Path(settings.environment.get("HOME") or Path.home())
     usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
-    used = list(unread.found(settings.environment, home))  # agents whose logs agtrace doesn't read yet
     with index.reader() as reader:
         files, roots = upkeep.files(reader.connection), upkeep.roots(reader.connection)
+        used = list(unread.found(settings.environment, home, (file["path"] for file in files["not_read"])))
         indexed = (*home_roots(settings), *roots, *(path for _, path in used))
         found: dict[str, Any] = {
             "index": _index(settings, reader.connection, freshness),

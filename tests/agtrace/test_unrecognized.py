@@ -140,6 +140,7 @@ def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_
         "Antigravity's tokens": ".gemini/antigravity/conversations/x.db",
         "Cursor": ".config/Cursor/User/globalStorage/state.vscdb",
         "Copilot Chat": ".config/Code - Insiders/User/workspaceStorage/a/chatSessions/x.json",
+        "Crush": str(folder / ".crush" / "crush.db"),
     }
     for store in stores.values():
         (tmp_path / store).parent.mkdir(parents=True)
@@ -151,6 +152,7 @@ def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_
     no_format = "not a log format that agtrace knows"
     assert told["no_logs"] == {
         str(folder / "rollout-of-another-shape.jsonl"): no_format, str(folder / "empty.jsonl"): "an empty file",
+        stores["Crush"]: "an empty file",
         str(folder / "linked.jsonl"): "a symbolic link, not followed: index its target by its own path",
     }  # fmt: skip
     assert [store["agent"] for store in told["unread_agents"]] == [*stores]

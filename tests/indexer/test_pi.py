@@ -248,12 +248,9 @@ def test_a_sub_agents_log_is_in_a_folder_named_like_its_parents(tmp_path: Path) 
     log.parent.mkdir(parents=True)
     log.parent.with_name("Scout.jsonl").write_text(json.dumps({**HEADER, "id": "scout"}) + "\n")
     facts = [OhMyPi.begin(path).sessions[""] for path in (log.parent.with_name("Scout.jsonl"), log)]
-    assert [(f.parent_id, f.kind, f.agent_type) for f in facts] == [
-        ("p1", "subagent", "Scout"),
-        ("scout", "subagent", "Deep"),
-    ]
-    of_pi = pi.begin(log.parents[1] / "run-1" / "run-0" / "session.jsonl").sessions[""]
-    assert (of_pi.parent_id, of_pi.kind, of_pi.agent_type) == ("p1", "subagent", None)
+    facts.append(pi.begin(log.parents[1] / "run-1" / "run-0" / "session.jsonl").sessions[""])
+    told = [("p1", "subagent", "Scout"), ("scout", "subagent", "Deep"), ("p1", "subagent", None)]
+    assert [(f.parent_id, f.kind, f.agent_type) for f in facts] == told
     log.parent.with_name("Scout.jsonl").unlink()
     assert OhMyPi.begin(log).sessions[""].parent_id is None
     assert OhMyPi.begin(log.parent.parent.with_suffix(".jsonl")).sessions[""].kind == "main"

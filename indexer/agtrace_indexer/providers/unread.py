@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class Unread(NamedTuple):
@@ -58,10 +58,13 @@ UNREAD = (
 other logs, too, which are read."""
 
 
-def found(environment: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
-    """Yield the title and the place of each of these stores that is on this machine."""
+def found(environment: Mapping[str, str], home: Path, others: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the title and the place of each of these stores on this machine, also of those among other files' paths."""
     for agent in UNREAD:
         named = environment.get(agent.variable) if agent.variable else None
         folder = Path(named) if named else home / agent.folder
         if next(folder.glob(agent.logs), None) is not None:
             yield agent.title, str(folder / agent.logs.partition("/*")[0])
+    for path in others:
+        if Path(path).parts[-2:] == (".crush", "crush.db"):
+            yield "Crush", path

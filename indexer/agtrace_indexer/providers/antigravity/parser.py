@@ -8,7 +8,6 @@ as the status of a line is always `DONE` (`tool_results`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -122,7 +121,9 @@ def tool_result(record: Record, call_id: str | None) -> ToolResult:
     outcome, source, exit_code = _ending(record, head[times.end() :] if times else head)
     started = _AGENT.search(head) if record.get("type") == "INVOKE_SUBAGENT" else None
     agent = identifier(started[1]) if started else None
-    return ToolResult(call_id, said, outcome, source, exit_code, _lasted(times), agent)
+    begun, ended = (milliseconds(times[1]), milliseconds(times[2])) if times else (None, None)
+    lasted = None if begun is None or ended is None else max(ended - begun, 0)  # whole seconds, as the text has it
+    return ToolResult(call_id, said, outcome, source, exit_code, lasted, agent)
 
 
 def _ending(record: Record, head: str) -> tuple[Outcome, OutcomeSource | None, int | None]:
@@ -136,12 +137,6 @@ def _ending(record: Record, head: str) -> tuple[Outcome, OutcomeSource | None, i
     if outcome is Outcome.UNKNOWN or (outcome is Outcome.OK and record.get("type") == "RUN_COMMAND"):
         return Outcome.UNKNOWN, None, None
     return outcome, OutcomeSource.STRUCTURE, None
-
-
-def _lasted(times: re.Match[str] | None) -> int | None:
-    """Return how long an execution took, in whole seconds as the text has it."""
-    begun, ended = (milliseconds(times[1]), milliseconds(times[2])) if times else (None, None)
-    return None if begun is None or ended is None else max(ended - begun, 0)
 
 
 # -- user texts ------------------------------------------------------------------------------------
