@@ -146,8 +146,8 @@ _DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
 
 _DEEDS = ("dangerous_commands", "admitted_mistake")
 
-_UNDONE = 8
-"""Points for a commit, a push or the like that failed and was never made good."""
+_UNDONE, _STUCK = 8, 12
+"""Points for a commit, a push or the like that failed and was never made good, and for an end where it was stuck."""
 
 _REFUSED_SHARE = 3
 """A session of whose calls one in so many was refused again and again couldn't do what it was asked to."""
@@ -224,6 +224,9 @@ def _outcome(session: Examination) -> ScorePart:
         elif one.detector == "ended_on_failure" and ended != "error_left":
             lost += _UNDONE
             why.append("the last commit, push or the like failed")
+        elif one.detector == "left_question":
+            lost += _STUCK
+            why.append("it couldn't go on without the human")
         elif one.detector == "refused_again" and _REFUSED_SHARE * one.count >= session.calls:
             lost = OUTCOME
             why.append("what it had to do was refused")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 
 from agtrace_schema.analysis import Lens, Severity
 from msgspec import Struct
@@ -72,11 +70,7 @@ def detector(lens: Lens, *, version: int = 1) -> Callable[[Callable[[History], I
 
 def took(history: History, first_event: int, last_event: int) -> str:
     """Return the time from one event to another as a clause, ` within 4 min`; empty if unknown or under a second."""
-    begin = bisect_left(history.entries, first_event, key=attrgetter("event_index"))
-    end = bisect_right(history.entries, last_event, lo=begin, key=attrgetter("event_index"))
-    if begin == end or not history.timed or not history.entries[begin].at:
-        return ""
-    among = history.entries[max(begin, end - 20) : end]
-    ended = max(max(entry.at, entry.answered_at if isinstance(entry, Call) else 0) for entry in among)
-    lasted = ended - history.entries[begin].at
+    among = [entry for entry in history.entries if first_event <= entry.event_index <= last_event and entry.at]
+    ends = [entry.answered_at for entry in among if isinstance(entry, Call) and entry.evidence <= last_event]
+    lasted = max([entry.at for entry in among] + ends) - among[0].at if among and history.timed else 0
     return f" within {duration(lasted)}" if lasted >= 1_000 else ""

@@ -32,7 +32,7 @@ from agtrace.health.history import Call, History, derived
 from agtrace.text.lines import without_controls
 from agtrace.text.signatures import Signature, signatures_in
 
-RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 4, 5, 6
+RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS, _SHARE = 3, 4, 5, 6, 3
 _LONG_MS = 2 * 60_000
 _COMMON_NAMES = frozenset("__init__ app index layout lib main mod page route test types util utils".split())  # noqa: SIM905
 _EVERYTHING = later(
@@ -61,13 +61,31 @@ _GUARD = later(
 """How hooks, rules and sandboxes refuse a call."""
 
 
-@detector("Failures")
+@detector("Failures", version=2)
 def find_refused_again(history: History) -> Iterator[Finding]:
-    """A hook, a rule, a sandbox or a missing permission refused at least 4 attempts for the same reason."""
-    for cause, calls, times in _same_errors(history):
-        if times >= SOME_RETURNS and _GUARD.search(cause.line):
-            yield _finding(history, "attempts were refused", cause, calls, times)
-            return
+    """A hook, a rule, a sandbox or a missing permission refused at least 4 attempts for the same reason, or at least 4
+    and a third of all calls for whatever reasons.
+    """
+    refused: dict[str, list[Call]] = defaultdict(list)
+    for attempt in attempts(history):
+        call = next((call for call in attempt if _is_guarded(call, history)), None)
+        if call is not None and (cause := cause_of(call, history)) is not None:
+            refused[cause.key].append(call)
+    every = sorted((call for calls in refused.values() for call in calls), key=lambda call: call.event_index)
+    most = max(refused.values(), key=len, default=[])
+    calls = most if len(most) >= SOME_RETURNS else every
+    if len(calls) >= SOME_RETURNS and (calls is most or _SHARE * len(calls) >= len(history.calls)):
+        cause = cause_of(most[0], history)
+        assert cause is not None
+        yield _finding(history, "attempts were refused", cause, calls, len(calls))
+
+
+def _is_guarded(call: Call, history: History) -> bool:
+    """Whether a hook, a rule, a sandbox or a missing permission refused a call, and not the human."""
+    if call.outcome is Outcome.REJECTED:
+        return not refused_by_human(call)
+    cause = cause_of(call, history) if call.failed and not is_passed_over(call) else None
+    return cause is not None and _GUARD.search(cause.line) is not None
 
 
 @detector("Loops", version=2)
@@ -86,7 +104,7 @@ def find_returning_error(history: History) -> Iterator[Finding]:
 
 def _again(history: History, *, same: bool) -> Iterator[Finding]:
     for cause, calls, times in _same_errors(history):
-        if _GUARD.search(cause.line) or same != _is_one_deed(calls):
+        if _is_guarded(calls[0], history) or same != _is_one_deed(calls):
             continue
         lasted = not history.timed or calls[-1].at - calls[0].at >= _LONG_MS
         edits = not same and all(command_of(call) is None and call.writes for call in calls)
@@ -129,8 +147,7 @@ def _same_errors(history: History) -> list[tuple[Signature, list[Call], int]]:
     causes: dict[str, Signature] = {}
     for number, attempt in enumerate(attempts(history)):
         for call in attempt:
-            refused = call.outcome is Outcome.REJECTED and not refused_by_human(call)
-            if not (refused or (call.failed and not is_passed_over(call))) or is_poll(call):
+            if not call.failed or is_passed_over(call) or is_poll(call):
                 continue
             cause = cause_of(call, history)
             if cause is not None:

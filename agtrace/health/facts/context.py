@@ -7,37 +7,29 @@ from collections import Counter
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import SessionFigures
 from agtrace_schema.events import UserKind
-from msgspec import Struct
 
 from agtrace.health.facts.actions import is_api_error, is_compaction
 from agtrace.health.facts.ending import unanswered
-from agtrace.health.history import Call, History, Message, Notice, Said, Usage, derived
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, derived
 
 CHARS_PER_TOKEN = 4
 """For estimating the tokens of texts: about right for English and for code."""
 
 
-class Compaction(Struct, frozen=True):
-    """A replacement of the context by a summary of it."""
-
-    event_index: int
-    at: int
-
-
 @derived
-def compactions(history: History) -> list[Compaction]:
-    """Return the compactions of a session, in file order.
+def compactions(history: History) -> list[Entry]:
+    """Return the entries at which the context was replaced by a summary of it, in file order.
 
     One may be recorded twice, as a boundary and by its summary: if the model does nothing in between, both are the same
     compaction, unless there is a second boundary.
     """
-    found: list[Compaction] = []
+    found: list[Entry] = []
     told: set[bool] = set()
     for entry in history.entries:
         boundary = is_compaction(entry, history.provider)
         if boundary or (isinstance(entry, Said) and entry.kind is UserKind.COMPACTION_SUMMARY):
             if not told or boundary in told:
-                found.append(Compaction(entry.event_index, entry.at))
+                found.append(entry)
                 told = set()
             told.add(boundary)
         elif isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and entry.opens_turn):

@@ -38,8 +38,10 @@ _SHOWN, _REDONE, _SOME_LINES = 1, 1, 3
 _LONGEST = 1_500
 """Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
 
-_QUOTED, _PLAIN = 80, 300
-"""Characters up to which words alone make a correction; in a longer text they are rarely what it is about."""
+_QUOTED, _PLAIN, _BEGINNING = 80, 300, 60
+"""Characters up to which words alone make a correction; in a longer text they are rarely what it is about, unless it
+begins with them.
+"""
 
 _LOOKED_AT = 600
 _ADMISSION = 200
@@ -163,18 +165,19 @@ class _Weighing:
     def _weight(self, text: Said, answer: str) -> int:
         said = own_words(text.text)
         after = again(self.history).get(text.event_index)
-        if len(said) > _LONGEST or _BY_A_PROGRAM.match(text.text) or goes_ahead(text.text):
+        admitted = _ADMITTED if _words().admits.match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
+        if (len(said) > _LONGEST and not admitted) or _BY_A_PROGRAM.match(text.text) or goes_ahead(text.text):
             return 0
         if (after is not None and after.reviewed == text.event_index) or not (said or _SHOWING.search(text.text)):
             return 0  # what a review found is told as such, and others' words say nothing
         redone = _REDONE if after is not None and after.lines >= _SOME_LINES and len(said) <= _PLAIN else 0
         shown = _SHOWN if after is not None and after.shown else 0
-        admitted = _ADMITTED if _words().admits.match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
         words = _by_words(said)
         if not (words or (admitted and after is not None) or (redone and (shown or self.stopped))):
             return 0
         confirmed = self.stopped + admitted
-        if not confirmed + shown and (len(said) > _PLAIN or _ASKS_ANEW.match(said)):
+        plain = len(said) <= _PLAIN or _words().strong.search(_normal(said)[:_BEGINNING])
+        if not confirmed + shown and (not plain or _ASKS_ANEW.match(said)):
             return 0
         return words + confirmed + shown + redone + (self.worked or self.before) * _WORKED
 
