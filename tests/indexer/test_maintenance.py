@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
@@ -127,3 +130,31 @@ def test_an_index_whose_logs_were_all_read_again_is_as_large_as_before(
     with reading(database) as connection:
         assert not word_index.is_stale(connection)
         assert [len(hits) for hits in found(database).values()] == [len(hits) for hits in found(optimized).values()]
+
+
+def test_the_wal_stays_small_though_somebody_reads_at_every_moment(database: Path) -> None:
+    """Two readers take turns, each beginning before the other ends; what is written is six times as much."""
+    over, wal, largest = threading.Event(), database.with_name(f"{database.name}-wal"), 0
+
+    def read() -> None:
+        with closing(open_read_only(database)) as one, closing(open_read_only(database)) as other:
+            for reader in itertools.cycle((one, other)):
+                reader.commit()
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM event").fetchone()
+                if over.wait(0.02):
+                    return
+
+    with closing(Catalog(database)) as catalog:
+        store, texts = Store(catalog.connection), "UPDATE block_data SET text = CAST(text || zeroblob(100) AS BLOB)"
+        reader = threading.Thread(target=read)
+        reader.start()
+        written = 0
+        while written < 6 * 50_000_000:
+            store.begin()
+            store.connection.execute(texts)
+            store.commit()
+            largest, written = max(largest, wal.stat().st_size), written + database.stat().st_size
+        over.set()
+        reader.join()
+    assert largest < 50_000_000

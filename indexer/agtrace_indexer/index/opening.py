@@ -10,13 +10,16 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from agtrace_schema.database import VERSION
 
 from agtrace_indexer.index.questions.queries import is_team
+
+_LARGE_WAL = 24 * 1024 * 1024
+"""Bytes of a write-ahead log from which it is emptied; the next transaction writes up to 20 MB."""
 
 _MOST_VERSIONS = 1000
 """The limit for a plausible version: versions increase by one, so a larger number was never written and is damage."""
@@ -144,6 +147,31 @@ def state_of(connection: sqlite3.Connection) -> int:
     """Return a number that changes with another connection's commit, for as long as this connection is open."""
     sql = _LAST_PUSH if is_team(connection) else "PRAGMA data_version"
     return int(connection.execute(sql).fetchone()[0])
+
+
+class Wal:
+    """The write-ahead log of an index that is written: emptied when it is large, so that it stays below 50 MB.
+
+    That waits for those who read, in all for half a minute: whoever reads for longer has it grow, and stops no run.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection, self._patience = connection, 30.0
+        self._path = f"{path_of(connection)}-wal"
+
+    def empty_if_large(self) -> None:
+        """Write its contents into the index, between two transactions, and leave it empty."""
+        with suppress(OSError):  # an index in memory has none
+            if self._patience <= 0 or os.path.getsize(self._path) < _LARGE_WAL:
+                return
+            (waits,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
+            self._connection.execute("PRAGMA busy_timeout=250")  # one that waits for longer may miss that they are done
+            began = time.monotonic()
+            while self._patience > time.monotonic() - began:
+                if not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    break
+            self._connection.execute(f"PRAGMA busy_timeout={waits}")
+            self._patience -= time.monotonic() - began
 
 
 def bytes_on_disk(path: Path) -> int:

@@ -21,6 +21,7 @@ from agtrace_indexer.events.strings import masked, masked_json, plain_id
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.opening import Wal
 from agtrace_indexer.index.references import COLUMNS, delete_session
 from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.sums import sum_session
@@ -46,7 +47,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._buffers: dict[int, SessionBuffer] = {}
-        self._interning = Interning(connection)
+        self._interning, self._wal = Interning(connection), Wal(connection)
         self._to_sum: set[int] = set()
         """Sessions of logs that have been read to the end: no session is summed up while it is still being read."""
 
@@ -62,6 +63,7 @@ class Store:
         self.flush()
         self.connection.execute("COMMIT")
         self._buffers.clear()
+        self._wal.empty_if_large()
 
     # -- files -------------------------------------------------------------------------------------
 

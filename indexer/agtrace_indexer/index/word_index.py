@@ -19,6 +19,7 @@ from itertools import islice
 from agtrace_schema.database import WORDS
 
 from agtrace_indexer.index import meta
+from agtrace_indexer.index.opening import Wal
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_indexer.texts.pieces import PIECES, has_long_word, pieces, words_in
 
@@ -83,11 +84,12 @@ def cover(connection: sqlite3.Connection) -> None:
     """
     if not prepared(connection):
         return
-    bulk = waiting(connection) >= _BULK
+    bulk, wal = waiting(connection) >= _BULK, Wal(connection)
     if bulk:
         _tune(connection, _AT_THE_END)
     while insert(connection, AT_ONCE):
         connection.execute("COMMIT")
+        wal.empty_if_large()
         connection.execute("BEGIN IMMEDIATE")
     complete(connection, bulk=bulk)
 
