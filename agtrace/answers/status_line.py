@@ -8,10 +8,11 @@ code.claude.com/docs/en/statusline; any of them may be absent or null.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -66,9 +67,17 @@ def _in(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
-    """Return a text without line breaks and what a terminal would obey."""
+    """Return a text without secrets, line breaks and what a terminal would obey."""
     found = value.get(name)
     shown = "".join(filter(str.isprintable, found)) if isinstance(found, str) else ""
+    if re.search(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{10}", shown):  # else there is no secret, and no need to load the rules
+        from agtrace_indexer.redact import UnusableRules, redact, use
+
+        from agtrace.settings.environment import data_dir
+
+        with suppress(UnusableRules, OSError):
+            use(data_dir())
+        shown = redact(shown)
     return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
 
 

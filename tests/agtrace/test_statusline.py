@@ -42,6 +42,9 @@ def test_it_says_what_claude_code_gives_it_without_an_index(database: Path) -> N
     assert printed(json.dumps(GIVEN).encode()) == "tidepool · Opus 4.1 · 24% of 200k · $1.23"
     limits = {"rate_limits": {"five_hour": {"used_percentage": 23.4, "resets_at": 1}, "seven_day": None}}
     assert printed(json.dumps(GIVEN | limits).encode()).endswith("$1.23 · 77% of 5 h left")
+    token = "ghp_" + "kR7vT2mXw9Lq4ZbN8sYc1HdF6jGp3AeUoKi5"
+    told = printed(json.dumps(GIVEN | {"model": {"display_name": token}, "workspace": {"project_dir": token}}).encode())
+    assert token[:12] not in told and "24% of 200k" in told
     assert not database.exists(), "it indexes nothing"
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
-import resource
 import select
 import socket
 import time
@@ -114,23 +112,6 @@ def test_a_crowd_that_holds_connections_stops_nobody(own_home: Path) -> None:
             assert time.monotonic() < end
     told = [record["message"] for record in server.logged if record["event"] == "log"]
     assert len(told) == 1 and "connections are open" in told[0]
-
-
-def test_where_no_file_can_be_opened_the_next_try_is_the_last_for_now() -> None:
-    """asyncio plans a new one for each that fails, and would make as many as connections may wait."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
-        listening.setblocking(False)
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
-            with pytest.raises(OSError) as refused:
-                listening.accept()
-            assert refused.value.errno == errno.EMFILE
-            with pytest.raises(BlockingIOError):
-                listening.accept()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        listening.accept()[0].close()
 
 
 # -- the time that a client has --------------------------------------------------------------------

@@ -167,9 +167,9 @@ class Wal:
             (waits,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
             self._connection.execute("PRAGMA busy_timeout=250")  # one that waits for longer may miss that they are done
             began = time.monotonic()
-            while self._patience > time.monotonic() - began:
-                if not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                    break
+            emptying, is_busy = "PRAGMA wal_checkpoint(TRUNCATE)", 1
+            while is_busy and self._patience > time.monotonic() - began:
+                is_busy = self._connection.execute(emptying).fetchone()[0]
             self._connection.execute(f"PRAGMA busy_timeout={waits}")
             self._patience -= time.monotonic() - began
 
