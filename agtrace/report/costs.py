@@ -32,7 +32,7 @@ from agtrace.sessions.query import short_id
 from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
-from agtrace.text.numbers import counted
+from agtrace.text.numbers import counted, short
 from agtrace.times import iso, local, when
 
 UNKNOWN = "unknown"
@@ -91,6 +91,8 @@ def costs(
         group.used.obscure = len(group.members & obscure)
     shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
     used = total.used.models.items()
+    everywhere = selection.projects is None and selection.provider is None
+    starts = usage.of_starts(connection, since=selection.since, until=selection.until) if everywhere else (0, 0)
     return Costs(
         selection=selection.sentence(len(total.sessions | active)),
         by=by,
@@ -102,6 +104,8 @@ def costs(
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
         sessions_not_understood=total.used.obscure,
+        starts=starts[0],
+        start_tokens=starts[1],
         prices=f"{prices.source}, {prices.dated}" if dollars and total.used.told < total.used.figures else None,
         limits=None if now is None or is_team(connection) else _limits(chosen, now) or None,
         behind=behind,
@@ -150,6 +154,8 @@ def lacking(found: Costs) -> Iterator[str]:
         yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
     if found.sessions_not_understood:
         yield f"not everything understood in the logs of {counted(found.sessions_not_understood, 'session')}"
+    if found.starts:
+        yield f"not counted: {short(found.start_tokens)} tokens of {counted(found.starts, 'mere start')} of an agent"
 
 
 def _grouped(

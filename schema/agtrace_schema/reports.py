@@ -75,6 +75,10 @@ class Costs(Model):
     """Sessions in which, or in a sub-agent of which, a model answered but whose log has no figures at all."""
     sessions_not_understood: int
     """Sessions in whose logs something wasn't understood that may be usage: a line, a record, a field."""
+    starts: int = 0
+    """Mere starts of agents, which are no sessions, with figures; of a selection without project or agent."""
+    start_tokens: int = 0
+    """Their tokens, which are in no sum here."""
     prices: str | None = None
     """The list prices that were used, and the day of the newest; absent with `--no-dollars`, or if the logs have all
     costs."""

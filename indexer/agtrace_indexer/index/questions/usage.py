@@ -110,6 +110,11 @@ WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
   AND EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id AND t.step_count > 0 AND NOT t.copied) GROUP BY 1
 """
 
+_OF_STARTS = """
+SELECT count(*), coalesce(sum(total_tokens), 0) FROM session WHERE kind = 'warmup' AND total_tokens > 0
+  AND (:since IS NULL OR ended_at >= :since) AND (:until IS NULL OR started_at <= :until)
+"""
+
 _NOT_UNDERSTOOD = """
 SELECT {key}, count(*) FROM session s WHERE {condition}
   AND (EXISTS (SELECT 1 FROM record_type t WHERE t.file_id = s.file_id AND t.status = 'unknown')
@@ -279,6 +284,11 @@ def by_day(
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
     return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
+
+
+def of_starts(connection: sqlite3.Connection, *, since: int | None, until: int | None) -> tuple[int, int]:
+    """Return how many mere starts of agents in a period have figures, and their tokens, which are in no other sum."""
+    return only(connection, lambda *row: row, _OF_STARTS, {"since": since, "until": until})
 
 
 def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
