@@ -74,7 +74,7 @@ def inspect(request: pytest.FixtureRequest, home: Path, era: str) -> Iterator[In
         methods = [json.loads(line)["method"] for line in (home / "asked").read_text().splitlines()]
         assert ("initialize" in methods) is (era == "legacy")
     else:
-        with listening(home, "127.0.0.1:0", "--no-token") as server:
+        with listening(home, "127.0.0.1:0", "--no-token", AGTRACE_DATA_DIR="") as server:  # with the index of stdio
             yield inspected("--transport", "http", "--server-url", server.url)
 
 
