@@ -97,6 +97,9 @@ _LABEL = later(
 )
 """What a program that runs or shows several jobs writes before each line of one (`act`, `gh run view --log`)."""
 
+_SPINNER = later(r"(?:[-\\|/⠁-⣿] ?\w+\.\.\. ?){2,}")
+"""What a program draws again and again while it waits."""
+
 _FRAME = later(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
 """Positions in code, which vary between occurrences of the same error."""
 
@@ -230,7 +233,7 @@ def _signature(line: str) -> Signature | None:
 
 def _bare(line: str) -> str:
     """A line without what programs and agents write before and after an error."""
-    said = line.strip()
+    said = _SPINNER.sub("", line).strip()
     while prefix := _PREFIX.match(said):
         said = said[prefix.end() :].lstrip()
     return said.removesuffix("</tool_use_error>").rstrip()

@@ -32,7 +32,7 @@ _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
     {UserKind.COMMAND, UserKind.INJECTED, UserKind.NOTIFICATION, UserKind.COMPACTION_SUMMARY}
 )  # a command is answered by the harness, so it isn't a request
-_GOODBYES = frozenset({"exit", "quit", "/exit", "/quit", ":q", "q", "bye", "logout"})
+_GOODBYES = frozenset("exit quit /exit /quit :q q bye goodbye logout thanks perfect great".split())  # noqa: SIM905
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 
 
@@ -100,7 +100,7 @@ def _last_thing(history: History) -> Entry | None:
     done = last = next(things, None)
     while done is not None and not isinstance(done, (Call, Message)) and is_interruption(done, history.provider):
         done = next(things, None)
-    goodbye = isinstance(done, Said) and done.kind is UserKind.HUMAN and done.text.strip().lower() in _GOODBYES
+    goodbye = isinstance(done, Said) and done.kind is UserKind.HUMAN and done.text.strip(" \n.!").lower() in _GOODBYES
     return next(things, None) if goodbye else last
 
 
