@@ -142,6 +142,8 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show ax://session/fb3cff44 --lines 1:200
     """
     given = {name for name, value in asked.items() if value is not None and value is not False}
+    if place.startswith("ax://event/") and not (given or as_json):
+        place = ":".join(place.removeprefix("ax://event/").rsplit("/", 1))
     if place.startswith("ax://"):
         _refuse(given, (*_OF_SESSION, "around", "raw"), "is for a session or an event, not for a reference")
         print_text("read_artifact", {"ref": place, **text_asked(asked)}, as_json=as_json)

@@ -182,7 +182,7 @@ OURS = {
     "h2": {"class": "turn", "id": r"turn-\d+"},
     "a": {"href": r"#turn-\d+|https?://.*", "target": "_blank", "rel": "noopener noreferrer nofollow"},
     "small": {}, "p": {"class": "mark entry|none|started", "dir": "auto"}, "summary": {}, "b": {},
-    "details": {"class": "entry (folded thought|call (ok|failed|rejected|interrupted|running|unknown))"},
+    "details": {"class": "entry (folded thought|call (ok|failed|rejected|interrupted|running|unknown)( edit)?)"},
     "code": {"class": "said"}, "footer": {},
     "span": {"class": "unseen|outcome|took|changed|error|leads|image|add|del|hunk|[cksnfb]"},
     "link": {"rel": "icon", "href": "data:,"}, "meta": {"charset": "utf-8", "http-equiv": ".*", "name": ".*",

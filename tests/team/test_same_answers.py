@@ -212,7 +212,7 @@ def test_pages_are_of_the_same_sessions(both: Both, everything: Path) -> None:
             page = session.about(connection, one, now=0, prices=table)
             outline = session.outline(connection, one, 0)
             examined = session.examined(connection, one, now=0, prices=table, dollars=True)
-            spent = lists.ledger(connection, Selection(), "day", table, dollars=True)
+            spent = lists.ledger(connection, Selection(), "day", table, now=0, dollars=True)
             shown.append((listed.total, page.title, outline.turns, examined, spent.bars))
             assert lists.projects(connection, table)
     assert shown[0] == shown[1]
