@@ -22,8 +22,8 @@ e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offli
 	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope -m "" tests/e2e
 	$(BIN)/python -m tests.investigations
 
-thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets; an hour or more
-	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m "" -o faulthandler_timeout=3600
+thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets, an hour of the storm; two hours or more
+	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m "" -o faulthandler_timeout=7200
 
 lint: $(READY)
 	$(BIN)/ruff check .
