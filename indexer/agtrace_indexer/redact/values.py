@@ -274,8 +274,8 @@ def tier_of(level: Strength, text: str, context: Context, *, literal: bool | Non
     quoted = context is Context.LITERAL if literal is None else literal
     joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
     chosen = joined and level is Strength.PASSWORD and context is Context.SETTING
-    judged = text if level is Strength.PASSWORD else _COUNT.sub("1", text)
-    found = sort(judged[:JUDGED], literal=quoted)
+    judged = text[:JUDGED] if level is Strength.PASSWORD else _COUNT.sub("1", text[:JUDGED])
+    found = sort(judged, literal=quoted)
     if found >= (Sort.WORD if chosen else _LEAST[level][context]):
         return Tier.LIKELY
     told = level is Strength.KEY or context is Context.TOLD
