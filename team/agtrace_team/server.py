@@ -33,9 +33,7 @@ def programs() -> Path:
 
 def _runuser() -> str:
     """Return the program that runs another one as somebody else; root's PATH may lack its folder."""
-    return (
-        shutil.which("runuser", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))) or "runuser"
-    )
+    return shutil.which("runuser") or shutil.which("runuser", path=f"/usr/sbin{os.pathsep}/sbin") or "runuser"
 
 
 class Server:
