@@ -22,6 +22,8 @@ import httpx2
 import pytest
 
 from agtrace.answers.telemetry.store import Request
+from agtrace.settings.limits import limits_for
+from agtrace.settings.model import Settings, ToolSettings
 from tests.agtrace.asking import claude_log
 from tests.conftest import keep_rules
 from tests.e2e.reloading import SECONDS, Running, bytes_allowed, replace, running, tokens, until
@@ -500,7 +502,7 @@ def each_answer(server: Running, connections: list[str], many: int = 4) -> list[
         return [answer for part in pool.map(asked, parts) for answer in part]
 
 
-CONNECTIONS = 1_000 if os.environ.get("AGTRACE_E2E") else 200
+CONNECTIONS = 200
 
 
 def is_paged(answer: dict[str, Any]) -> bool:
@@ -517,7 +519,9 @@ def test_a_rollout_protects_its_share_of_connections_and_none_changes_sides(http
     roll_out(http, 25)
     connections = [f"connection-{number}" for number in range(CONNECTIONS)]
     paged = [is_paged(answer) for answer in each_answer(http, connections)]
-    assert abs(sum(paged) - CONNECTIONS / 4) < 3 * (CONNECTIONS * 3 / 16) ** 0.5
+    settings = Settings(data_dir=http.home, tools={"list_sessions": ToolSettings(rollout=25)})
+    protected = [limits_for(settings, "list_sessions", f"connection-{number}").protected for number in range(10_000)]
+    assert abs(sum(protected) - 2_500) < 3 * 1_875**0.5 and paged == protected[:CONNECTIONS]
     again = range(0, CONNECTIONS, 4)
     assert [is_paged(one) for one in each_answer(http, [connections[at] for at in again])] == [
         paged[at] for at in again
