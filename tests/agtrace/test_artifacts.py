@@ -55,8 +55,8 @@ def asker(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> As
     log.call("Write", {"file_path": "tide.txt", "content": "tide\n" * 4_000}, "")
     for tool in range(14):
         for number in range(6):
-            log.call(f"Tool{tool}", {"number": number}, f"error: no harbour at {chr(97 + tool) * 3}", failed=True)
-            log.call(f"Tool{tool}", {"other": number}, "done")
+            log.call(f"Tool{tool}", {"harbour": tool}, f"error: no harbour at {chr(97 + tool) * 3}", failed=True)
+            log.say("again")
     log.say("潮汐\n" * 5_000)
     return Asker(folder / "index", folder / "logs", SAMPLES)
 
@@ -291,10 +291,10 @@ def test_prose_in_one_long_line_is_cut_after_sentences(tmp_path: Path) -> None:
 
 
 def test_an_analysis_is_read_with_every_finding(asker: Asker) -> None:
-    shown = asker.ask("analyze_session", session_id=ONE)
+    shown = asker.ask("analyze_session", session_id=ONE, include_loops=True)
     complete = json.loads(read(asker, ref=shown["artifact_ref"], max_bytes=2_048))
     assert len(complete["insights"]) == shown["data"]["total_insights"] > len(shown["data"]["insights"])
-    failed = [insight for insight in complete["insights"] if insight["detector"] == "returning_error"]
+    failed = [insight for insight in complete["insights"] if insight["detector"] == "repeated_failure"]
     assert len(failed) == 14
     assert complete["score"] == shown["data"]["score"]
 
