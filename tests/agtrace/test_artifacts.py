@@ -54,7 +54,7 @@ def asker(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> As
     log.call("Bash", {"command": "true"}, "潮" * 3_150)
     log.call("Write", {"file_path": "tide.txt", "content": "tide\n" * 4_000}, "")
     for tool in range(14):
-        for number in range(6):
+        for _number in range(6):
             log.call(f"Tool{tool}", {"harbour": tool}, f"error: no harbour at {chr(97 + tool) * 3}", failed=True)
             log.say("again")
     log.say("潮汐\n" * 5_000)
