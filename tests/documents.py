@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from agtrace import settings
 from agtrace.commands.group import agtrace
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from agtrace.sessions.terms import TERMS
 from agtrace.settings.schema import allowed, keys
 from agtrace.tools import TOOLS

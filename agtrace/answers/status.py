@@ -28,7 +28,7 @@ from agtrace.times import iso
 WINDOW_SECONDS = 300
 FEWEST = 20
 SHARE = 0.05
-_TOOLS_NAMED = 3
+_MOST_NAMED = 3
 
 
 class OversizedAlert:
@@ -54,7 +54,7 @@ class OversizedAlert:
             if not self._is_on() or now < self._quiet_until:
                 return None
             self._quiet_until = now + WINDOW_SECONDS
-            worst = Counter(name for _, name, too_large in self._window if too_large).most_common(_TOOLS_NAMED)
+            worst = Counter(name for _, name, too_large in self._window if too_large).most_common(_MOST_NAMED)
             share = round(self._oversized / len(self._window), 3)
             return {
                 "event": "alert.oversized_rate",
@@ -207,6 +207,7 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
         logs=totals.get("logs", 0),
         bytes=bytes_on_disk(settings),
         newest_event=iso(totals.get("newest_event")),
+        unread=None if connection is None else [*map(_line, upkeep.unread(connection)[:_MOST_NAMED])] or None,
         tables_version=VERSION,
     )
 

@@ -29,7 +29,7 @@ from agtrace_schema.events import Outcome
 from msgspec import Struct
 
 from agtrace.health.analysis import LARGEST, Note
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from agtrace.health.examination import Examination
 from agtrace.health.experience import experiences
 from agtrace.health.facts.actions import is_api_error, is_passed_over, is_probe

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.health.analysis import Examined, Note, analysis_of, examinations, nobody
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from agtrace.health.examination import Experience, call_wrong, key_of
 from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned

@@ -65,7 +65,7 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     names = ", ".join(columns(wanted.group_by, wanted.measure))
     known = f"unknown how many {what}s" if total is None else counted(total, what)
     return Reply(
-        summary=unless_behind(f"{known} by {wanted.group_by}; [{names}]{folders}", len(found), context.freshness),
+        summary=unless_behind(f"{known} by {wanted.group_by}; [{names}]{folders}", len(found), context),
         data=dump(shown),
         budget=limits().list_bytes(wanted.limit),
         hint=_opening(wanted, str(shown.rows[0][0])) if shown.rows else _widening(wanted),

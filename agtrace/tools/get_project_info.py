@@ -37,7 +37,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     if items:
         hint = call("list_sessions", project=items[0].name).saying("lists a project's sessions")
     return Reply(
-        summary=unless_behind(f"Found {counted(total, 'project')}", total, context.freshness),
+        summary=unless_behind(f"Found {counted(total, 'project')}", total, context),
         data=Pages(
             size=len(items),
             build=lambda count: {"projects": dump_all(items[:count])},

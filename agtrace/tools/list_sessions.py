@@ -113,7 +113,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         f"Found {counted_sessions(page.total - page.sub_agents, page.sub_agents)}{failures}{folders}{measured}{agents}"
     )
     return Reply(
-        summary=unless_behind(summary, page.total, context.freshness),
+        summary=unless_behind(summary, page.total, context),
         data=Pages(
             size=len(page.items),
             build=lambda count: {"sessions": dump_all(page.items[:count])},

@@ -355,7 +355,7 @@ def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: b
     found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"
     if nowhere and len(wanted.query.split()) > 1:
         found = cut(f"{found}; nowhere: {', '.join(nowhere)}", SUMMARY)
-    return unless_behind(found, total, context.freshness)
+    return unless_behind(found, total, context)
 
 
 TOOL = Tool(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agtrace_indexer.index.questions import turns
+from agtrace_indexer.index.questions import turns, upkeep
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.model import Model
 from agtrace_schema.reports import RequestMetrics
@@ -22,6 +22,7 @@ from agtrace.sessions.projects import resolved
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.times import Period, moment, period
 from agtrace.tools.arguments import Arguments, arguments_of
 
@@ -91,14 +92,15 @@ class Tool(Struct, frozen=True):
     answer: Callable[[Context, Any], Reply]
 
 
-def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
-    """Return the summary, qualified while the index is incomplete: then it never says that there is nothing."""
-    if freshness.state == "ready":
-        return summary
-    behind = "" if freshness.files_behind is None else f", {freshness.files_behind} files behind"
-    if total:
-        return f"{summary} so far (index {freshness.state.replace('_', ' ')}{behind})"
-    return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; try again"
+def unless_behind(summary: str, total: int, context: Context) -> str:
+    """Return the summary; that there is nothing is never said of an incomplete index, nor without what isn't read."""
+    state = context.freshness.state.replace("_", " ")
+    if state == "ready":
+        unread = [] if total else upkeep.unread(context.connection)
+        return f"{summary}; {counted(len(unread), 'store')} can't be read: ax://health" if unread else summary
+    files = context.freshness.files_behind
+    behind = f"{state}{'' if files is None else f', {files} files behind'}"
+    return f"{summary} so far (index {behind})" if total else f"Nothing found yet: the index is {behind}; try again"
 
 
 def query_of(wanted: Arguments) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class IndexHealth(Model):
     bytes: int | None = None
     """On disk; absent for a team's index, whose server knows."""
     newest_event: str | None = None
+    unread: list[str] | None = None
+    """Logs and stores of agents that can't be read, the first three; `agtrace doctor` has all."""
     tables_version: int
 
 

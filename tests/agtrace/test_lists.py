@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -213,3 +214,13 @@ def test_last_is_a_sub_agent_s_session_only_if_there_are_no_others(tmp_path: Pat
     claude_log(tmp_path / "home", "00000001-0000-4000-8000-000000000000").prompt("Draw the tide.").say("Done.")
     index_here(tmp_path / "home")
     assert "Draw the tide." in agtrace_here("show", "last").out
+
+
+def test_that_there_is_nothing_is_said_with_the_stores_that_cant_be_read(tmp_path: Path) -> None:
+    store = tmp_path / "logs" / ".crush" / "crush.db"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(b"SQLite format 3\0")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    assert asker.ask("list_sessions")["summary"] == "Found 0 sessions; 1 store can't be read: ax://health"
+    health = json.loads(asker.ask("read_artifact", ref="ax://health")["data"]["text"])
+    assert [line.partition(": ")[0] for line in health["index"]["unread"]] == [str(store)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agtrace_schema.analysis import Severity
 
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from agtrace.health.examine import Found, distinct
 from agtrace.health.finding import Finding
 

@@ -10,7 +10,7 @@ import pytest
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from agtrace.health.facts.changes import changes
 from agtrace.health.finding import EVIDENCE
 from agtrace.health.history import Call, History, Message

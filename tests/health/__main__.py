@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from tests.health.evaluation import evaluate, table
 from tests.health.notation import StoryError
 from tests.health.readings import LOGS, examined, readings

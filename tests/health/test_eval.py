@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors import DETECTORS
 from tests.health.evaluation import evaluate, table
 
 

@@ -18,6 +18,7 @@ from agtrace_indexer.index.questions.queries import (
     dicts,
     is_team,
     pairs,
+    tuples,
     value,
     values,
 )
@@ -163,6 +164,12 @@ def files(connection: sqlite3.Connection) -> dict[str, list[dict[str, Any]]]:
 def not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return the files that are not logs, or can't be read."""
     return dicts(connection, _NOT_READ)
+
+
+def unread(connection: sqlite3.Connection) -> list[str]:
+    """Return the logs and stores of agents that can't be read, each with the reason; a team's index has none."""
+    found = () if is_team(connection) else tuples(connection, _NOT_READ)
+    return [f"{path}: {why}" for path, status, why, _ in found if status == "unreadable" or path.endswith("crush.db")]
 
 
 def record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:
