@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
+from functools import partial
 from json import JSONDecoder
 from logging import Logger
 from pathlib import PurePath
@@ -38,7 +39,7 @@ from tests.test_house import _DEFINITIONS, MODULES, Module
 
 _NEVER_CHANGE = (
     *(type(None), bool, int, float, str, bytes, enum.Enum, PurePath, date, timedelta, re.Pattern, type),
-    *(types.FunctionType, types.GenericAlias, types.UnionType, types.ModuleType),
+    *(types.FunctionType, types.GenericAlias, types.UnionType, types.ModuleType, partial),
 )
 _FOR_THREADS = (
     threading.local,

@@ -485,6 +485,8 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".kiro" / "sessions",
         *(folder / f"{name}/data.sqlite3" for folder in data for name in ("kiro-cli", "amazon-q")),
         data[0] / "goose" / "sessions",
+        data[0] / "Block" / "goose" / "sessions",
+        data[1] / "goose" / "sessions",
         own_home / "AppData" / "Roaming" / "Block" / "goose" / "data" / "sessions",
         own_home / ".cursor" / "projects",
     ]
