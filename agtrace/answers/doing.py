@@ -108,9 +108,9 @@ def _is_interruption(connection: sqlite3.Connection, event: Event, agent: Agent)
 
 
 def _asks(connection: sqlite3.Connection, event: Event) -> bool:
-    from agtrace.health.facts.questions import asks_to_go_on
+    from agtrace.health.facts.questions import question_in
 
-    return asks_to_go_on(_text(connection, event))
+    return question_in(_text(connection, event)) is not None
 
 
 def _text(connection: sqlite3.Connection, event: Event) -> str:

@@ -318,9 +318,7 @@ def _turns(history: History) -> Iterator[_Piece]:
     for entry in history.entries:
         if entry.turn is None:
             continue
-        span = turns.get(entry.turn)
-        if span is None:
-            span = turns[entry.turn] = _Span(entry.event_index)
+        span = turns.setdefault(entry.turn, _Span(entry.event_index))
         span.take(entry.at)
         if isinstance(entry, Call):
             span.take(entry.answered_at)
@@ -340,11 +338,7 @@ def _within(history: History) -> Iterator[_Piece]:
         if isinstance(entry, Said):
             continue
         if entry.step is not None:
-            place = entry.turn, entry.step
-            span = steps.get(place)
-            if span is None:
-                span = steps[place] = _Span(entry.event_index)
-            span.take(entry.at)
+            steps.setdefault((entry.turn, entry.step), _Span(entry.event_index)).take(entry.at)
         if isinstance(entry, Call) and entry.event_index not in history.agents:
             span = _Span(entry.event_index)
             span.take(entry.at)

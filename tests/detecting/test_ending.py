@@ -8,7 +8,7 @@ import pytest
 from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.facts.ending import ending_of
-from agtrace.health.facts.questions import asks_to_go_on
+from agtrace.health.facts.questions import question_in
 from tests.detecting.histories import Telling
 
 
@@ -73,18 +73,18 @@ DOES_NOT_ASK = [
 
 @pytest.mark.parametrize("text", ASKS)
 def test_a_message_that_needs_an_answer_asks(text: str) -> None:
-    assert asks_to_go_on(text)
+    assert question_in(text)
 
 
 @pytest.mark.parametrize("text", DOES_NOT_ASK)
 def test_an_offer_a_quote_or_a_statement_does_not_ask(text: str) -> None:
-    assert not asks_to_go_on(text)
+    assert not question_in(text)
 
 
 def test_a_message_of_any_signs_is_looked_at_in_no_time() -> None:
     begun = time.process_time()
     for piece in ("?(?)", "吗" + "." * 7_999, "(", "“", "`", "? "):
-        asks_to_go_on((piece * 8_000)[:8_000] + "a")
+        question_in((piece * 8_000)[:8_000] + "a")
     assert time.process_time() - begun < 4  # quadratic would be minutes
 
 

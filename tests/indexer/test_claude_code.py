@@ -506,6 +506,7 @@ def test_a_response_that_never_stopped_is_incomplete(
         ("Permission to use Bash with command rm has been denied.", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("This command requires approval", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("cd in '/etc' was blocked. For security, Claude Code may only", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("Hook PreToolUse:Bash denied this tool", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("the ball was blocked. For security", "", Outcome.FAILED, OutcomeSource.STRUCTURE),
         ("No.", "User rejected tool use", Outcome.REJECTED, OutcomeSource.TEXT),
         ("[Request interrupted by user for tool use]", "", Outcome.INTERRUPTED, OutcomeSource.TEXT),

@@ -217,6 +217,10 @@ cargo test --all | cargo test
 cargo nextest run | cargo nextest
 make -j4 test | make test
 mise run test:ci | mise run test:ci
+mise test tide.test.ts | mise test
+conda run -n tide --no-capture-output pytest -q | pytest
+bun x vitest run | vitest
+just ci | just ci
 just test | just test
 ctest --output-on-failure | ctest
 bundle exec rspec | rspec

@@ -61,10 +61,10 @@ _GUARD = later(
 """How hooks, rules and sandboxes refuse a call."""
 
 
-@detector("Failures", version=2)
+@detector("Failures", version=3)
 def find_refused_again(history: History) -> Iterator[Finding]:
-    """A hook, a rule, a sandbox or a missing permission refused at least 4 attempts for the same reason, or at least 4
-    and a third of all calls for whatever reasons.
+    """A hook, a rule, a sandbox or a missing permission refused 4 attempts for the same reason, 3 if each did more than
+    read, or 4 and a third of all calls.
     """
     refused: dict[str, list[Call]] = defaultdict(list)
     for attempt in attempts(history):
@@ -73,8 +73,9 @@ def find_refused_again(history: History) -> Iterator[Finding]:
             refused[cause.key].append(call)
     every = sorted((call for calls in refused.values() for call in calls), key=lambda call: call.event_index)
     most = max(refused.values(), key=len, default=[])
-    calls = most if len(most) >= SOME_RETURNS else every
-    if len(calls) >= SOME_RETURNS and (calls is most or _SHARE * len(calls) >= len(history.calls)):
+    enough = SOME_RETURNS if any(map(only_reads, most)) else RETURNS
+    if len(most) >= enough or len(every) >= max(SOME_RETURNS, len(history.calls) / _SHARE):
+        calls = most if len(most) >= enough else every
         cause = cause_of(most[0], history)
         assert cause is not None
         yield _finding(history, "attempts were refused", cause, calls, len(calls))

@@ -32,10 +32,10 @@ _WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|still \w
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 
 
-@detector("Outcome", version=5)
+@detector("Outcome", version=6)
 def find_corrections(history: History) -> Iterator[Finding]:
-    """The human said that the work was wrong, wasn't what was asked for, or should be undone, stopped it and had it
-    redone, or refused to have something changed, or at least three calls. It says how many lines that had been
+    """The human said that the work was wrong, didn't run, wasn't what was asked for, or should be undone, stopped it
+    and had it redone, or refused to have something changed, or three calls. It says how many lines that had been
     reported done were then replaced, if they are 10 or more.
     """
     found = corrections(history)

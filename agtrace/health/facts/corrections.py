@@ -43,6 +43,9 @@ _QUOTED, _PLAIN, _BEGINNING = 80, 300, 60
 begins with them.
 """
 
+_DENIED = 200
+"""Characters up to which a text may report that what was delivered isn't there or doesn't run."""
+
 _LOOKED_AT = 600
 _ADMISSION = 200
 _BEFORE_WORDS = later(r"^\W+")
@@ -54,6 +57,7 @@ _ASKS_ANEW = later(
     r"|\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
 )
 """How a list begins, a question about something else, and a text that agrees."""
+_ASKS = later(r"(?i)\A(?!\W*(?:why|where)\b).*[?？]\s*\Z|\A(?:when|if)\b")
 _SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 """What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
@@ -85,14 +89,6 @@ class Correction(NamedTuple):
     """The lines of earlier turns that the model then replaced or deleted."""
     mild: bool = False
     """Whether it counts half: nothing was said, or little speaks for it."""
-
-
-class _Words(NamedTuple):
-    """The signs of corrections in the languages that are known."""
-
-    strong: re.Pattern[str]
-    weak: re.Pattern[str]
-    admits: re.Pattern[str]
 
 
 @derived
@@ -165,26 +161,27 @@ class _Weighing:
     def _weight(self, text: Said, answer: str) -> int:
         said = own_words(text.text)
         after = again(self.history).get(text.event_index)
-        admitted = _ADMITTED if _words().admits.match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
+        admitted = _ADMITTED if _words("admits").match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
         if (len(said) > _LONGEST and not admitted) or _BY_A_PROGRAM.match(text.text) or goes_ahead(text.text):
             return 0
         if (after is not None and after.reviewed == text.event_index) or not (said or _SHOWING.search(text.text)):
             return 0  # what a review found is told as such, and others' words say nothing
         redone = _REDONE if after is not None and after.lines >= _SOME_LINES and len(said) <= _PLAIN else 0
         shown = _SHOWN if after is not None and after.shown else 0
-        words = _by_words(said)
+        denied = after is not None and after.changed and len(said) <= _DENIED and not _ASKS.search(said)
+        words = _STRONG if denied and _words("denies").search(_normal(said)) else _by_words(said)
         if not (words or (admitted and after is not None) or (redone and (shown or self.stopped))):
             return 0
         confirmed = self.stopped + admitted
-        plain = len(said) <= _PLAIN or _words().strong.search(_normal(said)[:_BEGINNING])
+        plain = len(said) <= _PLAIN or _words("strong").search(_normal(said)[:_BEGINNING])
         if not confirmed + shown and (not plain or _ASKS_ANEW.match(said)):
             return 0
         return words + confirmed + shown + redone + (self.worked or self.before) * _WORKED
 
 
 def _by_words(said: str) -> int:
-    looked_at, words = _normal(said)[:_LOOKED_AT], _words()
-    return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
+    looked_at = _normal(said)[:_LOOKED_AT]
+    return _STRONG if _words("strong").search(looked_at) else _WEAK if _words("weak").search(looked_at) else 0
 
 
 def answer_to(event: int, history: History) -> int | None:
@@ -211,7 +208,7 @@ def _strongest(text: str) -> str:
     if len(said) > _QUOTED:
         starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
         for begin, end in pairwise([*starts, len(said)]):
-            if _words().strong.search(_normal(said[begin:end])):
+            if _words("strong").search(_normal(said[begin:end])):
                 return " ".join(said[begin:].split())
     return " ".join((said or _SHOWING.sub(" ", text)).split())
 
@@ -221,10 +218,6 @@ def _normal(text: str) -> str:
 
 
 @cache
-def _words() -> _Words:
-    """Return the words of all languages as three expressions."""
-
-    def any_of(kind: str) -> re.Pattern[str]:
-        return re.compile(rf"(?<![a-z'])(?:{phrases(kind)})")
-
-    return _Words(any_of("strong"), any_of("weak"), any_of("admits"))
+def _words(kind: str) -> re.Pattern[str]:
+    """Return an expression for the words of a kind, in all languages that are known."""
+    return re.compile(rf"(?<![a-z'])(?:{phrases(kind)})")

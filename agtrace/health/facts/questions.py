@@ -115,13 +115,10 @@ _OFFER = later(
 """Sentences that only offer more, or only ask whether all is well."""
 
 
-def asks_to_go_on(text: str) -> bool:
-    """Whether a message ends by asking the human for something that the model needs before it can continue."""
-    return question_in(text) is not None
-
-
 def question_in(text: str) -> str | None:
-    """Return the sentence with which a message asks for that, without code and quotes; None if it doesn't."""
+    """Return the sentence, without code and quotes, with which a message ends by asking the human for something that
+    the model needs before it can continue; None if it doesn't.
+    """
     said = QUOTATION.sub("…", _NOT_SAID.sub(" ", text))
     plain = 0
     for sentence, listed in islice(_sentences(said), _MOST_LISTED):

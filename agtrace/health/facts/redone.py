@@ -30,6 +30,8 @@ _REVIEW_SENT = later(
     r"|^Error: Process completed with exit code|##\[error\]"
 )
 """What a review or the CI writes, handed on by the human."""
+_THROWS_AWAY = later(r"\bgit (?:restore (?!--staged)|checkout (?:\S+ )?-- )([^;&|]*)")
+"""Commands that throw away what wasn't committed of the files and folders that they name."""
 _LOOKS_FIRST = 1
 """A review is what a turn is about if one of so many first calls looks at it."""
 
@@ -59,7 +61,7 @@ def again(history: History) -> dict[int, Again]:
 def _again(history: History) -> Iterator[Again]:
     written: dict[str, dict[str, int | None]] = {}
     now: Again | None = None
-    changed = False
+    changed, committed = False, -1
     for entry in history.entries:
         if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
             if now is not None:
@@ -69,10 +71,15 @@ def _again(history: History) -> Iterator[Again]:
                 told = entry.event_index if _REVIEW_SENT.search(entry.text) else None
                 now = Again(entry, next(failures_in(entry.text.splitlines()), None) is not None, told)
         elif isinstance(entry, Call) and entry.outcome is Outcome.OK:
+            command = command_of(entry) or ""
             if now is not None:
                 now.calls += 1
-                if now.reviewed is None and now.calls <= _LOOKS_FIRST and _REVIEW.search(command_of(entry) or ""):
+                if now.reviewed is None and now.calls <= _LOOKS_FIRST and _REVIEW.search(command):
                     now.reviewed = entry.evidence
+            if now is not None and now.calls == 1 and (thrown := _THROWS_AWAY.search(command)):
+                now.lines += _thrown_away(thrown[1].split(), written, committed)
+            if "git commit" in command:
+                committed = entry.turn or 0
             if entry.writes or changes(entry):
                 changed = True
                 if now is not None:
@@ -81,6 +88,15 @@ def _again(history: History) -> Iterator[Again]:
                 _count(change, entry, written, now)
     if now is not None:
         yield now
+
+
+def _thrown_away(words: list[str], written: dict[str, dict[str, int | None]], committed: int) -> int:
+    """Forget the lines of the files that words name, or their folders, else of all; return how many turns after that
+    of the last commit had written.
+    """
+    named = [word.strip("\"'/") for word in words if not word.startswith("-") and word not in (".", "HEAD")]
+    paths = [path for path in written if not named or any(f"/{one}/" in f"/{path}/".replace("#", "/") for one in named)]
+    return sum((turn or 0) > committed for path in paths for turn in written.pop(path).values())
 
 
 def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]], now: Again | None) -> None:

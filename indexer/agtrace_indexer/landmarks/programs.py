@@ -141,7 +141,7 @@ _LIFECYCLES = frozenset({"gradle", "gradlew", "gradlew.bat", "mvn", "mvnw", "xco
 
 _TEST_TASK = later(
     r"(?:(?:unit|e2e|integration|int|smoke|acceptance|ci|run)[-_:.]?)?(?:tests?|specs?)(?:[-_:.][\w:.-]*)?"
-    r"|[\w:.-]*[:_-]tests?|e2e(?:[-_:.][\w-]+)?"
+    r"|[\w:.-]*[:_-]tests?|e2e(?:[-_:.][\w-]+)?|ci"
 )
 _NO_TEST_TASK = later(r"lint|type|watch|build|setup|clean|fixture|seed|format|fmt|report|install|update|dev|ui\b")
 _BUILD_TASK = later(
@@ -161,7 +161,7 @@ _WITH_WORDS = frozenset({*_SUBCOMMANDS, *_SCRIPTED, *_TASKS, *_LIFECYCLES, *_ODD
 _WITHOUT = frozenset({*_ALONE, *_WITHOUT_WORDS})
 _ACTING = later(
     r"test|spec|e2e|build|compile|bundle|type-?check|check|tsc|publish|install|package|verify|assemble|[jJ]ar\b|archive"
-    r"|upload|push|pack|develop|release|\b(?:b|t|tst)\b"
+    r"|upload|push|pack|develop|release|\b(?:b|t|tst|ci)\b"
 )
 
 _ONLY_TELLS = frozenset(
@@ -233,9 +233,11 @@ def _subcommand(name: str, rest: tuple[str, ...], words: tuple[str, ...]) -> Tas
         task = next((word for word in rest[1:] if not word.startswith("-")), "")
         kind = _kind_of(task)
         return Task(kind, f"{name} {rest[0]} {task}") if kind else None
+    if name == "mise":
+        return _named_task(name, rest[:1])
     if name == "yarn" and rest[:1] == ("workspace",):
         rest = rest[2:]
-    if name in ("yarn", "pnpm") and rest and rest[0] not in _SUBCOMMANDS[name]:
+    if name in ("yarn", "pnpm") and rest and rest[0] not in (*_SUBCOMMANDS[name], "ci"):
         kind = _kind_of(rest[0])
         return Task(kind, f"{name} {rest[0]}") if kind else task_of(rest) if rest[0] in _ALONE else None
     return _odd(name, rest, words) or _known(name, rest)

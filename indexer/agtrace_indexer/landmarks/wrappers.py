@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _UV = ("--with", "--with-requirements", "--python", "-p", "--extra", "--group", "--only-group", "--no-group",
        "--package", "--project", "--directory", "--env-file", "--index", "--env", "-m", "--module")  # fmt: skip
+_CONDA = ("-n", "--name", "-p", "--prefix", "--cwd")
 
 _RUNNERS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("uv", "run"): _UV,
@@ -13,8 +14,12 @@ _RUNNERS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("pipenv", "run"): (),
     ("rye", "run"): (),
     ("pixi", "run"): ("-e", "--environment"),
+    ("conda", "run"): _CONDA,
+    ("mamba", "run"): _CONDA,
+    ("micromamba", "run"): _CONDA,
     ("npx",): ("-p", "--package", "-w", "--workspace", "--prefix"),
     ("bunx",): ("-p", "--package"),
+    ("bun", "x"): ("-p", "--package"),
     ("pnpm", "exec"): (),
     ("pnpm", "dlx"): (),
     ("yarn", "exec"): (),

@@ -146,7 +146,7 @@ _REJECTIONS = (
 )
 """The beginnings of error texts if the user or the permission rules did not allow an execution."""
 
-_BLOCKED = later(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
+_BLOCKED = later(r"[^\n]{1,500} was blocked\. For security, Claude Code |Hook PreToolUse:\S{1,200} denied this tool")
 
 _INTERRUPTION = later(r"(?:Exit code -?[0-9]{1,9}\s*)?\[Request interrupted by user")
 _CANCELLED = later(
