@@ -120,7 +120,6 @@ def examine(
     quoted: dict[int, Entry] = {call.result_event: call for call in history.calls if call.result_event is not None}
     quoted |= {entry.event_index: entry for entry in history.entries}
     found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
-    insights = [_insight(detector, finding, history, quoted) for detector, finding in found]
     calls = [call for call in history.calls if not is_probe(call)]
     corrected, ending = corrections(history), ending_of(history)
     return Examination(
@@ -134,7 +133,7 @@ def examine(
         reviews=len(reviews(history)),
         checks=checks(history),
         ending=ending,
-        insights=insights,
+        insights=[_insight(detector, finding, history, quoted) for detector, finding in found],
         untold=not failures_known(session.provider, session.tool_calls),
         spoken=any(message.event_index > (ending.event_index or 0) for message in history.messages),
         time=time_spent(history),

@@ -159,11 +159,11 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
         if _INSTALLER.search(said) or _FORMATTER.search(said):
             helped = call
         if then == command and helped is not None and (_formats(failed, helped) or not _mends(helped)):
-            return _Remedy(number, "before", _without_files(helped), _way(helped))
+            return _before(number, helped)
         if way := _difference(command, then):
             return _Remedy(number, "instead", _shown(call), way)
     if helped is not None and _formats(failed, helped):
-        return _Remedy(calls.index(helped), "before", _without_files(helped), _way(helped))
+        return _before(calls.index(helped), helped)
     return None
 
 
@@ -176,14 +176,11 @@ def _mends(helped: Call) -> bool:
     return _FORMATTER.search(command_of(helped) or "") is not None
 
 
-def _without_files(helped: Call) -> str:
-    """Return a command without the files that it was given."""
-    return " ".join(word for word in _shown(helped).split() if not _FILE.fullmatch(word))
-
-
-def _way(helped: Call) -> str:
-    """Return what is equal for the same remedy with other arguments."""
-    return _what(helped) or _shown(helped)
+def _before(place: int, helped: Call) -> _Remedy:
+    """Return a command that was run first as a remedy: without the files that it was given."""
+    shown = _shown(helped)
+    without_files = " ".join(word for word in shown.split() if not _FILE.fullmatch(word))
+    return _Remedy(place, "before", without_files, _what(helped) or shown)
 
 
 def _difference(failed: str, worked: str) -> str | None:

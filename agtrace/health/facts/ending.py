@@ -49,7 +49,9 @@ def ending_of(history: History) -> SessionEnding:
         )
     failed = _failed_at_last(history)
     if failed is not None and not _refused_after(failed, history):
-        return _ended("error_left", f"the last tool call failed ({_failure(failed, history)})", failed)
+        cause = cause_of(failed, history)
+        why = f": {quoted(cause.line, _SHOWN)}" if cause else ""
+        return _ended("error_left", f"the last tool call failed ({named(failed)}{why})", failed)
     if last is None:
         return _ended("unknown", "nobody asked for anything, and the model did nothing")
     if history.continued:
@@ -153,12 +155,6 @@ def _refused_after(failed: Call, history: History) -> bool:
     last = history.calls[-1]
     spoken = any(message.event_index > last.event_index for message in history.messages)
     return last is not failed and last.outcome is Outcome.REJECTED and not spoken
-
-
-def _failure(call: Call, history: History) -> str:
-    """Return the call that failed, and its cause."""
-    cause = cause_of(call, history)
-    return f"{named(call)}: {quoted(cause.line, _SHOWN)}" if cause else named(call)
 
 
 def unanswered(history: History) -> Iterator[Call]:
