@@ -122,7 +122,7 @@ def test_the_file_of_forms_has_a_kind_a_pattern_that_both_engines_read_and_a_sou
 def test_every_carrier_says_its_kind_and_which_part_is_the_secret() -> None:
     for carrier in ALL:
         assert re.fullmatch(r"[a-z0-9-]{1,40}", carrier.kind)
-        assert re.compile(carrier.pattern).groupindex.keys() <= {"secret", "name", "sign", "quote"}
+        assert re.compile(carrier.pattern).groupindex.keys() <= {"secret", "name", "sign", "quote", "inner"}
 
 
 def test_each_secret_says_how_sure_it_is_and_only_what_is_sure_enough_is_masked() -> None:

@@ -122,7 +122,7 @@ def _finder(rule: Carrier, look: Look) -> Finder:
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         open_ended = bool(rule.begins) or _OPEN.search(begins) is not None
-        reach = _BEFORE if rule.begins else _reach(begins)
+        reach = _BEFORE if rule.begins else len(begins) + sum(map(int, _REPEATS.findall(begins))) + _BEFORE * open_ended
         since = max(0, at - reach, looking.last - _BEGIN)  # those before were tried when it looked from there
         looking.last = at
         for begin in deque(compiled(begins, flags).finditer(text, since, at), _MOST_BEGINS):
@@ -144,12 +144,6 @@ def _led_finder(rule: Carrier) -> Finder:
                 yield from _secret_at(rule, text, found.start(), looking.reach)
 
     return find
-
-
-def _reach(look: str) -> int:
-    """Return the number of characters that a first look may cover, or more."""
-    repeats = sum(map(int, _REPEATS.findall(look)))
-    return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
 def _secret_at(rule: Carrier, text: str, at: int, reach: int) -> Iterator[Span]:

@@ -81,6 +81,7 @@ _PAIRED = later(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
+_BRACE = later(r"[{}]")
 _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
     later(naming)
@@ -102,21 +103,13 @@ def in_pair(text: str, at: int) -> Iterator[Span]:
     before = text[max(0, at - 400) : at].lower()
     if not any(hint in before for hint in _HINTS):
         return
-    level = _level(text, max(0, at - 400), at)
+    names = (each for naming in _NAMINGS for each in naming.finditer(text, max(0, at - 400), at))
+    levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), at))
+    level = max(levels, default=Strength.NONE)  # the strongest name in the same object counts
     kind = "bare" if found["bare"] else "quoted"
     context = Context.LITERAL if kind == "quoted" else Context.SETTING
     if level and (tier := tier_of(level, found[kind], context)):
         yield Span(*found.span(kind), level.name.lower(), tier)
-
-
-def _level(text: str, start: int, end: int) -> Strength:
-    """Return how strongly the names before a value indicate a secret: the strongest one in the same object counts."""
-    names = (each for naming in _NAMINGS for each in naming.finditer(text, start, end))
-    levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), end))
-    return max(levels, default=Strength.NONE)
-
-
-_BRACE = later(r"[{}]")
 
 
 LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest), (_KEY_END, before_key_end))

@@ -24,7 +24,8 @@ LOOKS = (
     Look(
         r"(?:passw(?:or)?d|pass(?:phrase|code|wort)|pwd|secret|token|cred(?:entials?|s)|[A-Za-z0-9_. -]key"
         r"|salt|jwt|connection_?string|requirepass|mnemonic|senha|seed[ _-]?phrase|community"
-        r"|(?:recovery|backup)[ _-]?codes?|(?:pass|[^a-z](?:pw|psk|pin|dsn)|[_. -]auth|_pat|bearer)[^a-z])",
+        r"|(?:recovery|backup)[ _-]?codes?"
+        r"|(?:pass|(?:^|[^a-z]|root|bind|ldap|user|admin|db)pw|[^a-z](?:psk|pin|dsn)|[_. -]auth|_pat|bearer)[^a-z])",
         any_case=True,
         from_start=True,
     ),
@@ -58,7 +59,7 @@ _NAME = later(
 _FOREIGN_NAME = later(
     r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
     rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)"
-    rf"|[一-鿿]{{2}}(?=是)|[\w.-]{{1,80}})){_CLOSED}",
+    rf"|[一-鿿]{{2}}(?=是)|パスワード(?=は)|[\w.-]{{1,80}})){_CLOSED}",
     re.IGNORECASE,
 )
 
@@ -158,6 +159,7 @@ _SENTENCE = later(r"`?[ ][a-z]+\s+[^\s-]+\s")
 """How a sentence goes on behind the name of an option and a word."""
 _LABEL = later(r"(?:[A-Z]?[a-z]{2,}[-_ /.:]?)++(?:v?[0-9]{1,2})?\Z")
 """Readable words as the salt of a derivation."""
+_OPENS_CALL = ("", *".>:@\n \t→+")
 _CSS = later(r"--[a-z]")
 
 
@@ -181,15 +183,14 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
     name = before + named[1]
     level = strength(name)
     first -= len(before)
-    if not level or _is_part(text, first, end):
+    lead = text[max(0, first - _LONGEST_BEFORE) : first]
+    if not level or _is_part(text, first, end) or lead.rstrip("\"'`\\").endswith("? "):  # one of two cases
         return
     behind = text[end : end + 60]
-    lead = text[max(0, first - _LONGEST_BEFORE) : first]
     written = _written(name, lead, behind)
-    for join in _joins(behind):
-        found = None
-        if join.written in written:
-            found = compiled(join.pattern).match(text, end, end + looking.reach)
+    sign = behind.lstrip(" \t")[:1]
+    for join in _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS) if behind[:1] in _BLANKS else _AT.get(sign, ()):
+        found = compiled(join.pattern).match(text, end, end + looking.reach) if join.written in written else None
         for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]) if found else ():
             tier = _tier(level, join, found, name, named[2], value) if found else None
             if tier:
@@ -207,14 +208,6 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
 
 find_foreign = partial(find, pattern=_FOREIGN_NAME)
 """The same for names in other languages, which may contain blanks."""
-
-
-def _joins(behind: str) -> tuple[_Join, ...]:
-    """Return what may join a name to its value, given the text after the name."""
-    sign = behind.lstrip(" \t")[:1]
-    if behind[:1] in _BLANKS:
-        return _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS)
-    return _AT.get(sign, ())
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -237,7 +230,7 @@ def _written(name: str, lead: str, behind: str) -> set[str]:
         written.add("shouted")
     if lead.endswith(">") or (lead.rfind("<") > lead.rfind(">") and not (lead.endswith(_QUOTES) and behind[:1] == " ")):
         written.add("in a tag")
-    if behind[:1] == "(" and lead[-1:] in ("", ".", ">", ":", "@", "\n", " ", "\t") and not _NO_SETTER.match(name):
+    if behind[:1] == "(" and lead[-1:] in _OPENS_CALL and not _NO_SETTER.match(name):
         written.add("setter")
     prose = name.lower() in words("prose") or lead.endswith("`")
     if not prose or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
@@ -353,8 +346,13 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
     text = found.string
     said = text[value.start : value.end]
     sign = (found.groupdict().get("sign") or "").strip()
-    if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
+    if sign.startswith((":", "：")) and _CSS.match(name):
         return None
+    before = text[found.start() - len(name) - 2 : found.start() - len(name) - 1]
+    if (name == "PASS" and not sign.startswith("=")) or (
+        name.lower() == "pass" and said.isalpha() and before.isalpha()
+    ):
+        return None  # the result of a test
     in_code = '"' in named or "'" in named or (name.isupper() and "_" in name)
     if value.quoted and sign == "," and not (value.literal and in_code):  # a list of names, a variable
         return None
@@ -385,8 +383,11 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
     if name.lower().endswith("salt") and _LABEL.match(said):
         return None
     context = join.context
+    number = said.isdecimal() and 6 <= len(said) <= 12 and context is not Context.TOLD
+    if number and name.lower().endswith(tuple(words("passwords"))):
+        return Tier.LIKELY
     if value.quoted:
-        if _MISPAIRED.match(said) or _STATEMENT.search(said):
+        if text.startswith("\\(", value.end) or _MISPAIRED.match(said) or _STATEMENT.search(said):
             return None
         code = not value.literal and not is_scrambled(said)
         if context is Context.SETTING or (sign == "," and name.isupper() and "_" in name):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from agtrace_schema.patterns import later
-from msgspec import Struct
 
 from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look
@@ -17,23 +17,24 @@ _LONGEST_ROW = 2000
 _INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
 
-class Cell(Struct, frozen=True):
-    """A cell of a row, without surrounding blanks and quotes."""
-
-    text: str
-    start: int
-    """The position in the text at which it begins."""
-
+Cell: TypeAlias = tuple[str, int]
+"""A cell of a row without surrounding blanks and quotes, and the position in the text at which it begins."""
 
 _CELLS = {
     sign: later(rf"(?:\A|{re.escape(sign)})(?P<cell>\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}]*)") for sign in "|,\t;"
 }
-_HEADER = later(r"(?:\"?[A-Za-z_#][\w -]{0,39}\"?[,;\t])+\"?[A-Za-z_][\w -]{0,39}\"?\r?")
+_MARGIN = later(r"[ ]*(?:[^\s:,;|\"'`]{1,200}?[:-])?L?(?P<line>[0-9]{1,6})(?:→|\t|[:-][ ]?|\.[ ])")
+"""What listings and searches put before a line."""
+_MARK = later(r">[ ]?|[+-](?![ ])")
+"""What diffs and quotations put before a line."""
+_HEADER = later(r"[ ]*(?:\"?[A-Za-z_#][\w -]{0,39}\"?[,;\t])+\"?[A-Za-z_][\w -]{0,39}\"?\r?")
 """The first row of CSV and the like."""
 _LIST = later(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
 """The first row of what `sqlite3 -header` prints: no frame, no blanks, no rule below it."""
 _VARIABLE = later(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 """The name of a row rather than of a column."""
+_HEADING = later(r"(?=.{1,40}\Z)[^ ]*(?:[ ][^ ]*){0,3}(?<!:)")
+"""What may be the name of a column."""
 _RULE = later(r"[\s|:+=-]*")
 _AROUND = " \t\r`*\"'"
 
@@ -42,9 +43,9 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
     found = []
     for cell in _CELLS[sign].finditer(text[start:end]):
         bare = cell["cell"].strip(_AROUND)
-        found.append(Cell(bare, start + cell.start("cell") + cell["cell"].find(bare)))
+        found.append((bare, start + cell.start("cell") + cell["cell"].find(bare)))
     frame = sign == "|"
-    return found[frame and not found[0].text : len(found) - (frame and len(found) > 1 and not found[-1].text)]
+    return found[frame and not found[0][0] : len(found) - (frame and len(found) > 1 and not found[-1][0])]
 
 
 def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int]) -> Iterator[Span]:
@@ -56,29 +57,35 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
     start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
     if end - start > _LONGEST_ROW:
         return
-    sign = max("|,\t;", key=text[start:end].count)
-    header = _cells(text, start, end, sign)
-    levels = [strength(cell.text) if _is_heading(cell.text) else Strength.NONE for cell in header]
+    margin = _MARGIN.match(text, start, end)
+    first = margin.end() if margin else start
+    mark = _MARK.match(text, first, end)
+    first = mark.end() if mark else first
+    sign = max("|,\t;", key=text[first:end].count)
+    header = _cells(text, first, end, sign)
+    names = (name if _HEADING.fullmatch(name) and name.lower() not in words("results") else "" for name, _ in header)
+    levels = list(map(strength, names))
     if len(header) < 2 or not any(levels):
         return
     of_a_row = levels[0] and not any(levels[1:])
-    if of_a_row and sign in "|\t" and (len(header) == 2 or (sign == "|" and _VARIABLE.fullmatch(header[0].text))):
+    if of_a_row and sign in "|\t" and (len(header) == 2 or (sign == "|" and _VARIABLE.fullmatch(header[0][0]))):
         yield from _secret(levels[0], header[1])
-    numbered = sign == "\t" and len(header) == 2 and header[0].text.isdecimal()  # a line of a file
-    ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1)) or _LIST.fullmatch(text, start, end)
-    form = (sign, tuple(levels))
+    number = int(margin["line"]) if margin else None
+    below = _below(text, end + 1, number, marked=mark is not None)
+    ruled = sign != "|" or (below and _RULE.fullmatch(text, *below)) or _LIST.fullmatch(text, first, end)
+    form, above = (sign, tuple(levels)), text.rfind("\n", max(0, start - _LONGEST_ROW), max(0, start - 1)) + 1
     if (
-        numbered
-        or not ruled
+        not ruled
         or start < tables.get(form, 0)
-        or (sign != "|" and not _HEADER.fullmatch(text, start, end))
-        or (sign == "\t" and _line_above(text, start).count(sign) == len(header) - 1)
+        or (sign != "|" and not _HEADER.fullmatch(text, first, end))
+        or (sign == "\t" and text.count(sign, above, start) == text.count(sign, start, end))  # a list that goes on
     ):
         return
     for _ in range(_MOST_ROWS):
-        start, end = end + 1, _line_end(text, end + 1)
-        if start >= len(text) or end - start > _LONGEST_ROW or end == start:
+        below = _below(text, end + 1, number, marked=mark is not None)
+        if below is None:
             break
+        start, end, number = *below, None if number is None else number + 1
         row = _cells(text, start, end, sign)
         if _RULE.fullmatch(text, start, end):
             continue
@@ -89,14 +96,17 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
     tables[form] = start
 
 
-def _is_heading(cell: str) -> bool:
-    """Whether a cell may be the name of a column."""
-    return len(cell) <= 40 and cell.count(" ") <= 3 and cell.lower() not in words("results") and not cell.endswith(":")
-
-
-def _line_above(text: str, start: int) -> str:
-    """Return the line before the one that starts here: a list that goes on has no header in the middle."""
-    return text[text.rfind("\n", max(0, start - _LONGEST_ROW), max(0, start - 1)) + 1 : start]
+def _below(text: str, start: int, number: int | None, *, marked: bool) -> tuple[int, int] | None:
+    """Return where the row in a line begins and ends, behind a line's number and mark if the line above has them."""
+    end = _line_end(text, start)
+    if number is not None:
+        here = _MARGIN.match(text, start, end)
+        if here is None or int(here["line"]) != number + 1:
+            return None
+        start = here.end()
+    if marked and text[start : start + 1] in ("+", "-", ">", " "):
+        start += 1
+    return (start, end) if start < end <= start + _LONGEST_ROW else None
 
 
 def _line_end(text: str, at: int) -> int:
@@ -105,10 +115,11 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _secret(level: Strength, cell: Cell) -> Iterator[Span]:
-    if level and (" " not in cell.text or sort(cell.text) is Sort.PHRASE):
-        tier = tier_of(level, cell.text, Context.SETTING, literal=True)
+    text, start = cell
+    if level and (" " not in text or sort(text) is Sort.PHRASE):
+        tier = tier_of(level, text, Context.SETTING, literal=True)
         if tier:
-            yield Span(cell.start, cell.start + len(cell.text), level.name.lower(), tier)
+            yield Span(start, start + len(text), level.name.lower(), tier)
 
 
 _INSERT = later(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
@@ -130,7 +141,7 @@ def in_insert(text: str, at: int) -> Iterator[Span]:
         for level, value in zip(levels, values, strict=False):
             kind = value.lastgroup or "bare"
             if kind != "bare":
-                yield from _secret(level, Cell(value[kind], value.start(kind)))
+                yield from _secret(level, (value[kind], value.start(kind)))
         end = row.end()
 
 

@@ -47,7 +47,7 @@ _BRACED = later(r"\$?\{+[^{}]*\}+|[$%]\([A-Za-z][\w ./-]*\)s?")
 _HEX = later(r"(?:[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\W?\Z")
 _ALGORITHM = later(r"(?<![A-Za-z])(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?[0-9]{1,5}")
 _LETTERS = later(r"[^\W_]+")
-_WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|[0-9]+")
+_WORD = later(r"[A-Z]+(?![a-zß-ɏ])|[A-Z]?[a-zß-ɏ]+|[^\W\d_A-Za-zß-ɏ]+|[0-9]+")
 _PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
 """A word of an identifier, with its digits."""
 _PHRASE = later(
@@ -135,7 +135,8 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     """Return what a value is; `literal` is whether it is quoted, so that it can't be an expression of code."""
     if not text or _is("placeholder", text):
         return Sort.NOTHING
-    if _is("template", text) and not is_scrambled(_BRACED.sub("", text)):
+    chosen = text[0] == "$" and text[1:].isalnum() and len(text) >= 10 and is_jumbled(text)
+    if _is("template", text) and not chosen and not is_scrambled(_BRACED.sub("", text)):
         return Sort.NOTHING
     if not literal and (_is("expression", text) or _is("identifier", text)):
         return Sort.NOTHING
