@@ -13,7 +13,7 @@ from agtrace.render.lists import offer
 from agtrace.render.terminal import OUT, STYLES, Row, compact, figure, nothing, plain, plain_line, print_table
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, percent, short, size
-from agtrace.times import when, zone
+from agtrace.times import when
 
 if TYPE_CHECKING:
     from agtrace_schema.answers import Made
@@ -211,6 +211,6 @@ def _notes(found: Costs) -> Iterator[str]:
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
     yield from map(left_of, found.limits or ())
     if found.by in ("day", "week", "month"):
-        yield f"{zone()} days" + (", weeks from Monday" if found.by == "week" else "")
+        yield "local days" + (", weeks from Monday" if found.by == "week" else "")
     if found.by == "day" and (day := found.groups[-1].group) != UNKNOWN:
         yield f"its sessions: agtrace cost --by session --since {day} --until {day}"

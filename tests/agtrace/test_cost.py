@@ -122,7 +122,7 @@ def test_tokens_belong_to_the_local_day_on_which_they_were_spent_whenever_the_cl
     day = ("--since", "2026-10-25", "--until", "2026-10-25")
     assert tokens(cost("model", *day)) == {"claude-opus-4-5": 1105}
     assert cost("model", *day)["selection"].endswith("since 2026-10-25 00:00 until 2026-10-25 23:59 CEST")
-    assert "CET days, weeks from Monday" in agtrace_here("cost", "--by", "week").out
+    assert "local days, weeks from Monday" in agtrace_here("cost", "--by", "week").out
 
 
 @given(st.dates(date(1970, 1, 1), date(2099, 12, 31)))

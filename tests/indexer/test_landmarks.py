@@ -461,15 +461,15 @@ def test_a_pull_request_that_claude_code_links_again_and_again_is_linked_once(tm
     assert [row[1:5] for row in rows(database)] == [("pull_request", "7", PULL, "linked")]
 
 
+@pytest.mark.parametrize("said", ['User has answered: "Which tide?"="High". Continue.', "User selected: High"])
 def test_a_question_is_a_landmark_before_it_is_answered_and_has_the_answer_afterwards(
-    tmp_path: Path, database: Path
+    said: str, tmp_path: Path, database: Path
 ) -> None:
     log = claude_log(tmp_path / "logs", SESSION).prompt("go")
     asked = {"questions": [{"question": "Which tide?", "header": "Tide", "options": []}]}
     log.call("AskUserQuestion", asked, None)
     index(database, [str(tmp_path / "logs")])
     assert [row[1:5] for row in rows(database)] == [("question", "Which tide?", None, "unanswered")]
-    said = 'User has answered your questions: "Which tide?"="High". You can now continue.'
     log.write("user", [{"type": "tool_result", "tool_use_id": f"toolu_{SESSION[:8]}_1", "content": said}])
     index(database, [])
     assert [row[1:5] for row in rows(database)] == [("question", "Which tide?", "High", "answered")]

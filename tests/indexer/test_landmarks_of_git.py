@@ -27,6 +27,7 @@ COMMANDS = [
     "git cherry-pick --allow-empty --keep-redundant-commits other 2>&1 | tail -5",
     "git revert --no-edit HEAD~1 -m 1 2>&1 | head -3",
     "git commit --amend -m 'Amended'",
+    "git commit --allow-empty -qm 'as rtk prints it' 2>&1 | tail -1; echo ok $(git rev-parse --short HEAD)",
     "git stash list; git log --oneline | head -3; git show --stat HEAD | head",
     "git commit --allow-empty -F - <<EOF\nfrom stdin\n\nbody\nEOF",
     'git commit --allow-empty -m "$(cat <<\'EOF\'\na "quoted" thing; $more\n\n- git checkout -b no\nEOF\n)" | cat',

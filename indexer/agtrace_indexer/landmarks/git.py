@@ -28,8 +28,8 @@ _NEW_BRANCH = {
 _ACTING = frozenset({*_COMMITTING, PUSH, *_NEW_BRANCH, "branch"})
 _BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q", "--quiet"})
 
-_MADE = later(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
-"""`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] Subject`, `[detached HEAD 3fa9c21] Subject`."""
+_MADE = later(r"^(?:\[[^\[\]\n]{1,250} |ok (?=[0-9a-f]+$))([0-9a-f]{7,40})(?:\] ?|$)([^\n]*)", re.MULTILINE)
+"""`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] ...`, `[detached HEAD 3fa9c21] ...`; rtk's `ok 3fa9c21`."""
 _MERGED = later(r"^Merge made by ", re.MULTILINE)
 _PUSHED = later(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
 _MOVED = later(
@@ -78,7 +78,7 @@ def commits(attempts: list[Told], output: str, *, surely: bool) -> Iterator[Land
     """
     shown = list(_MADE.finditer(output))
     for found in shown:
-        yield _commit(found[1], found[2].strip() or None)
+        yield _commit(found[1], found[2].strip() or (attempts[0][3] if attempts and len(shown) == 1 else None))
     merges = sum(how in _MERGING for _, how, _, _ in attempts) and len(_MERGED.findall(output))
     for _, how, _, subject in attempts[:1] if not shown else ():
         if how in _MERGING and merges:

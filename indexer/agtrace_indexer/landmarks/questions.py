@@ -9,7 +9,7 @@ from agtrace_schema.events import Json, Outcome
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
-_PAIR = later(r'"="((?:[^"\\]|\\.)*+)"')
+_PAIR = later(r'(?:"="|\AUser (?:selected|answered|chose): *)((?:[^"\\]|\\.)*+)')
 _LONGEST_JSON = 100_000
 
 
@@ -23,7 +23,7 @@ def asked(arguments: Json) -> Landmark:
 
 
 def answered(question: str | None, result: str, outcome: Outcome) -> Landmark:
-    """Return the landmark of a question by its result: pairs of question and answer, or JSON with `answers`."""
+    """Return the landmark of a question by its result: pairs, JSON with `answers`, or what was selected."""
     answers = list(_answers(result)) if outcome in (Outcome.OK, Outcome.UNKNOWN) else []
     detail = " ".join("; ".join(answers).split()) or None
     verdict = Verdict.ANSWERED if answers else Verdict.UNANSWERED
