@@ -142,19 +142,20 @@ def _worklog(name: str, period: str) -> click.Command:
         name,
         help=f"""Show what was asked, done, spent and left open {period}.
 
-    It is listed by project. Done are commits, pull requests, releases and the last test run. Days are local; sub-agents
-    are rolled up.
+    PERIOD is another one: a day, `last week`, a month. Done are commits, pull requests, releases and the last test run,
+    by project. Days are local; sub-agents are rolled up.
 
     \b
       agtrace {name}
-      agtrace {name} --project . --markdown
+      agtrace {name} 2026-07-10 --project . --markdown
     """,
     )
+    @click.argument("of", metavar="[PERIOD]", default=period)
     @project
     @provider
     @plain_json
     @click.option("--markdown", is_flag=True, help="Print Markdown.")
-    def command(as_json: bool, markdown: bool, **filters: str | None) -> None:
+    def command(of: str, as_json: bool, markdown: bool, **filters: str | None) -> None:
         from agtrace_schema.model import dump
 
         from agtrace.report.worklog import lines, worklog
@@ -162,13 +163,12 @@ def _worklog(name: str, period: str) -> click.Command:
 
         if as_json and markdown:
             fail("--json and --markdown can't be combined", USAGE)
-        asked = Filters(since=period, until=period, **filters)
+        asked = Filters(since=of, until=of, **filters)
         with selected(asked) as (connection, selection, now, prices, lacking), sessions_bar("examining") as note:
-            found = worklog(connection, selection, now=now, prices=prices, behind=lacking, note=note)
-            found = printed(found)
+            found = printed(worklog(connection, selection, now=now, prices=prices, behind=lacking, note=note))
         if lacking:
             tell(lacking)
-        leave_lines(dump(found), as_json, lines(found, name.capitalize(), markdown=markdown))
+        leave_lines(dump(found), as_json, lines(found, (name if of == period else of).capitalize(), markdown=markdown))
 
     return command
 

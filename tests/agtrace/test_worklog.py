@@ -53,6 +53,7 @@ def test_a_day_of_real_sessions_has_what_was_asked_done_spent_and_left_open(inde
     assert [project["spent"] for project in found["projects"] if "spent" in project] == cost["groups"]
     assert found["spent"] == cost["total"] and found["selection"] == cost["selection"]
     said = agtrace_here("yesterday").out
+    assert agtrace_here("today", "2026-11-06").out == said.replace("Yesterday", "2026-11-06")
     assert "  7d3c1f58  Copilot CLI, 1 sub-agent: Spring tide: an hour late\n" in said
     assert "left open, interrupted: the human interrupted the model" in said and "(partial: at least so much)" in said
 
