@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -21,14 +22,7 @@ from agtrace.commands.asking import (
     with_index,
 )
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import (
-    Span,
-    as_json,
-    cursor,
-    one_of,
-    session_ids,
-    text_options,
-)
+from agtrace.commands.options import Span, as_json, cursor, one_of, session_ids, text_options
 from agtrace.commands.printing import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -234,7 +228,7 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
 
 
 def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
-    """Print a session as a conversation, through a pager if stdout is a terminal."""
+    """Print a session as a conversation, on a terminal through a pager, which holds no moment of the index."""
     from agtrace.conversation.cleaning import Cleaner
     from agtrace.conversation.items import head, items, part_of
     from agtrace.render.conversation import Unfolded, conversation, paged
@@ -242,15 +236,15 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.settings.environment import pager
 
     unfolded = Unfolded(asked["tools"] or asked["everything"], asked["thinking"] or asked["everything"])
-    with selected(Filters()) as (connection, _, now, prices, lacking):
+    with ExitStack() as reading, selected(Filters()) as (connection, _, now, prices, lacking):
         if lacking:
             tell(lacking)
         session = find_session(connection, session_id)
         part, cleaner = part_of(connection, session, asked["turns"] or (None, None)), Cleaner(())
         about = head(connection, session, part.turns, cleaner, now=now, prices=prices)
         continued = resuming(connection, session)
-        with paged(*(("", {}) if asked["no_pager"] else pager())) as out:
-            conversation(out, about, continued, items(connection, session, part, cleaner), unfolded)
+        out = reading.enter_context(paged(*(("", {}) if asked["no_pager"] else pager())))
+        conversation(out, about, continued, items(connection, session, part, cleaner), unfolded)
 
 
 def _place(place: str) -> tuple[str, int | None]:

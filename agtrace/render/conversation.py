@@ -46,6 +46,10 @@ def paged(program: str, environment: Mapping[str, str]) -> Iterator[Console]:
     before = signal.signal(signal.SIGINT, _left_to_the_pager)
     process = subprocess.Popen(program, shell=True, stdin=subprocess.PIPE, env=environment)
     entry: Any = process.stdin
+    with suppress(ImportError, AttributeError, OSError):  # Linux: so that few conversations wait for their reader
+        import fcntl
+
+        fcntl.fcntl(entry, fcntl.F_SETPIPE_SZ, 1 << 20)
     try:
         with suppress(_Left), _Pipe(entry, errors="replace", encoding=sys.stdout.encoding) as pipe:
             yield _console(pipe)

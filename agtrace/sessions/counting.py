@@ -37,11 +37,7 @@ class Access(NamedTuple):
 
 
 def touched_files(
-    connection: sqlite3.Connection,
-    session: Session,
-    *,
-    same_project: bool,
-    then: Snapshot = NOW,
+    connection: sqlite3.Connection, session: Session, *, same_project: bool, then: Snapshot = NOW
 ) -> dict[str, Access]:
     """Return the files of a session, keyed so that sessions of one project can be compared."""
     found: dict[str, Access] = {}

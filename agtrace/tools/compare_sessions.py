@@ -25,6 +25,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions.counting import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.turns import last_outcome
 from agtrace.sessions.usage import Usage, usage_of
@@ -221,13 +222,14 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}; give two different ones"
         raise InvalidParameter("id2", same, "a session other than id1")
     most_failures = _LONG_LENGTHS[0].failures
-    same_project = one.project_id is not None and one.project_id == two.project_id
+    projects = {labels(connection).get(each.project_id or 0) for each in (one, two)}
+    same_project = len(projects) == 1 and None not in projects
     compared = Compared(
         _side(connection, one, same_project, context.prices, most_failures),
         _side(connection, two, same_project, context.prices, most_failures),
         relation_of(connection, one, two),
     )
-    differences = list(_differences(compared.one, compared.two))
+    differences = list(_differences(compared.one, compared.two, projects))
     budget = wanted.max_bytes or limits().size()
     for lengths in (*(_LONG_LENGTHS if budget > limits().usual else ()), *_LENGTHS):  # shape shortens the shortest
         data = dump(compared.cut(lengths, differences))
@@ -277,7 +279,7 @@ def _hint(compared: Compared, *, after: str) -> NextCall:
     return call("get_session_details", session_id=compared.two.shown_id).saying("shows the turns of 2", after=after)
 
 
-def _differences(one: Side, two: Side) -> Iterator[str]:
+def _differences(one: Side, two: Side, projects: set[str | None]) -> Iterator[str]:
     """Yield the notable differences, the most important first; each stands alone and has at most 100 characters."""
     a, b = one.facts, two.facts
     if a.outcome != b.outcome:
@@ -300,7 +302,7 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
     yield from _times_more("steps", a.steps, b.steps)
     if a.provider != b.provider or _main_model(a) != _main_model(b):
         yield one_line(f"1: {a.provider}, {_main_model(a)}; 2: {b.provider}, {_main_model(b)}", SUMMARY)
-    if len({one.row.project_id, two.row.project_id} - {None}) == 2:
+    if len(projects - {None}) == 2:
         yield "different projects"
     for number, mine, other in ((1, one.tools, two.tools), (2, two.tools, one.tools)):
         only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))

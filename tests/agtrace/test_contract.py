@@ -11,13 +11,7 @@ from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from tests import depth
 from tests.agtrace.asking import YEAR, Asker, read
-from tests.worlds import (
-    VALUES,
-    WORLDS,
-    World,
-    calls,
-    strange_calls,
-)
+from tests.worlds import VALUES, WORLDS, World, calls, strange_calls
 
 PORTABLE = 10_240
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from agtrace.conversation.items import Answer, Fact, Head, Item, error_in
 from agtrace.render.conversation import Unfolded, conversation
 from agtrace.sessions.query import Resuming
+from agtrace.settings import load
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace_here, index_here
@@ -239,13 +241,18 @@ def test_leaving_the_pager_early_and_ctrl_c_within_it_end_nothing_else(tmp_path:
     assert "Traceback" not in terminal.shown and "Done with 59." not in terminal.shown
 
 
-def test_what_fits_on_one_screen_needs_no_key(tmp_path: Path) -> None:
+def test_what_fits_on_one_screen_needs_no_key_and_a_pager_holds_up_no_writer(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE)
     log.prompt("Short.").say("Yes.")
     index_here(tmp_path / "home")
     with in_terminal("show", ONE, columns=80) as terminal:
         assert terminal.end() == 0
     assert "Yes." in terminal.shown
+    look = f"import sqlite3, sys; sys.stdin.read(); to = sqlite3.connect({str(load().database)!r}).execute; "
+    look += "to('CREATE TABLE it (x)'); print(to('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())"
+    with in_terminal("show", ONE, columns=80, PAGER=f'{sys.executable} -c "{look}"') as terminal:
+        assert terminal.end() == 0
+    assert "(0, 0, 0)" in terminal.shown
 
 
 @pytest.mark.thorough
