@@ -66,10 +66,9 @@ def seconds(number: int | None) -> str:
     """Return a duration in its two largest units: `3 h 5 min`, `12 min 30 s`; nothing if it is unknown."""
     if number is None:
         return ""
-    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if number >= size:
-            return f"{number // size} {unit} {number % size // smaller} {part}"
-    return f"{number} s"
+    if number >= 3_600:
+        return duration(1000 * number)
+    return f"{number // 60} min {number % 60} s" if number >= 60 else f"{number} s"
 
 
 def duration(milliseconds: int) -> str:
