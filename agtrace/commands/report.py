@@ -135,12 +135,12 @@ def secrets(allow: tuple[str, ...], mask: tuple[str, ...], limit: int | None, as
         sys.exit(TROUBLE)
 
 
-def _worklog(name: str, period: str) -> click.Command:
-    """Return the command that shows the worklog of a period."""
+def _worklog(name: str, usual: str) -> click.Command:
+    """Return the command that shows the worklog of a period, `usual` if none is given."""
 
     @click.command(
         name,
-        help=f"""Show what was asked, done, spent and left open {period}.
+        help=f"""Show what was asked, done, spent and left open {usual}.
 
     PERIOD is another one: a day, `last week`, a month. Done are commits, pull requests, releases and the last test run,
     by project. Days are local; sub-agents are rolled up.
@@ -150,12 +150,12 @@ def _worklog(name: str, period: str) -> click.Command:
       agtrace {name} 2026-07-10 --project . --markdown
     """,
     )
-    @click.argument("of", metavar="[PERIOD]", default=period)
+    @click.argument("period", default=usual)
     @project
     @provider
     @plain_json
     @click.option("--markdown", is_flag=True, help="Print Markdown.")
-    def command(of: str, as_json: bool, markdown: bool, **filters: str | None) -> None:
+    def command(period: str, as_json: bool, markdown: bool, **filters: str | None) -> None:
         from agtrace_schema.model import dump
 
         from agtrace.report.worklog import lines, worklog
@@ -163,12 +163,12 @@ def _worklog(name: str, period: str) -> click.Command:
 
         if as_json and markdown:
             fail("--json and --markdown can't be combined", USAGE)
-        asked = Filters(since=of, until=of, **filters)
+        asked = Filters(since=period, until=period, **filters)
         with selected(asked) as (connection, selection, now, prices, lacking), sessions_bar("examining") as note:
             found = printed(worklog(connection, selection, now=now, prices=prices, behind=lacking, note=note))
         if lacking:
             tell(lacking)
-        leave_lines(dump(found), as_json, lines(found, (name if of == period else of).capitalize(), markdown=markdown))
+        leave_lines(dump(found), as_json, lines(found, name if period == usual else period, markdown=markdown))
 
     return command
 

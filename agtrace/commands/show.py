@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -60,9 +60,10 @@ def _call_wrong(data: dict[str, Any], wrong: tuple[int, ...]) -> None:
         fail("findings are called wrong in one's own index alone: leave out --index", USAGE)
     if max(wrong) > len(data["insights"]):
         fail(f"there are {len(data['insights'])} findings", USAGE)
-    if 0 in wrong:
-        put_away(open_index(), data["session_id"], [])
-    put_away(open_index(), data["session_id"], [data["insights"][number - 1] for number in wrong if number])
+    with closing(open_index()) as connection:
+        if 0 in wrong:
+            put_away(connection, data["session_id"], [])
+        put_away(connection, data["session_id"], [data["insights"][number - 1] for number in wrong if number])
 
 
 @click.command()

@@ -97,10 +97,10 @@ def _requests(connection: sqlite3.Connection, family: Family, since: int, until:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def lines(found: Worklog, title: str, *, markdown: bool = False) -> Iterator[str]:
+def lines(found: Worklog, period: str, *, markdown: bool = False) -> Iterator[str]:
     """Yield a worklog's lines, for a terminal or as Markdown, in which texts of logs are in code spans only."""
     text: Callable[[str], str] = quoted if markdown else str
-    yield f"{'## ' * markdown}{title}: {text(found.selection)}"
+    yield f"{'## ' * markdown}{period.capitalize()}: {text(found.selection)}"
     yield from [""] * markdown
     yield f"Spent: {_spent(found.spent)}"
     for project in found.projects:

@@ -222,7 +222,8 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}; give two different ones"
         raise InvalidParameter("id2", same, "a session other than id1")
     most_failures = _LONG_LENGTHS[0].failures
-    projects = {labels(connection).get(each.project_id or 0) for each in (one, two)}
+    names = labels(connection)
+    projects = {names.get(each.project_id or 0) for each in (one, two)}
     same_project = len(projects) == 1 and None not in projects
     compared = Compared(
         _side(connection, one, same_project, context.prices, most_failures),

@@ -307,7 +307,7 @@ def test_an_index_that_cannot_be_opened_at_the_start_ends_it_with_3(logs: Path, 
     database.mkdir(parents=True)
     watcher = Watcher(logs)
     assert watcher.process.wait(SECONDS) == 3
-    assert watcher.trouble().startswith("agtrace: the index can't be ")
+    assert watcher.trouble().startswith("agtrace: the index can't be opened")
 
 
 # -- its output and its end ----------------------------------------------------------------------

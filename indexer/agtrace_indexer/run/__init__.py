@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.catalog import Catalog, Totals, remove_attempts
-from agtrace_indexer.index.opening import OlderIndex, write_lock
+from agtrace_indexer.index.opening import OlderIndex, is_damage, write_lock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work
@@ -170,6 +170,8 @@ def _run(
                     work = compare(catalog)
                 progress = work.carry_out(report) if is_new or work.needed else None
             except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+                if not (is_damage(error) or isinstance(error, OlderIndex)):
+                    raise
                 stack.close()
                 from agtrace_indexer.run.rebuild import rebuild_if_unusable
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sqlite3
 from collections.abc import Sequence
 
@@ -49,6 +48,8 @@ def near_word(connection: sqlite3.Connection, word: str) -> str | None:
     """Return the word of the index that is spelled most like this one, and begins like it; None if none is near."""
     if is_team(connection) or len(word) < _SHORTEST:
         return None
+    import difflib  # only a search that finds nothing needs it
+
     try:
         terms = values(connection, _NEAR, {"begin": word[:2].lower(), "length": len(word)})
     except sqlite3.DatabaseError:  # there is no word index, or it is damaged
