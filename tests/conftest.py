@@ -129,8 +129,9 @@ def compiled_rules(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPat
 
 
 def _rules(config: pytest.Config) -> Path:
-    assert config.cache is not None
-    return config.cache.mkdir("rules")
+    folder = config.rootpath / ".pytest_cache" / "d" / "rules"  # also without pytest's own cache
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)
