@@ -74,8 +74,8 @@ def _serve_http(host: str, port: int, *, with_token: bool) -> None:
 def _tell(found: Settings, url: str) -> None:
     """Show a person at a terminal the lines that add the server to each agent.
 
-    The token isn't in them: the shell fetches it, so neither the screen nor its history keeps it. If stderr isn't a
-    terminal, it is a log of JSON lines, and nothing is printed.
+    The token isn't in them: the shell fetches it into the agent's environment, so no screen, history, argument or
+    settings keep it. If stderr isn't a terminal, it is a log of JSON lines, and nothing is printed.
     """
     if not sys.stderr.isatty():
         return
@@ -88,5 +88,5 @@ def _tell(found: Settings, url: str) -> None:
     executable = shlex.quote(os.path.abspath(shutil.which("agtrace") or sys.argv[0]))
     token = f"$({same_place}{executable} mcp --show-token)" if found.http.token else None
     lines = "".join(f"  {load().over_http(url, token)}\n" for load in AGENTS.values())
-    sys.stderr.write(f"To add this server to an agent, paste its line into a shell:\n\n{lines}\n")
+    sys.stderr.write(f"To add this server to an agent, paste its line into a shell, and start it there:\n\n{lines}\n")
     sys.stderr.flush()

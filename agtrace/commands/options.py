@@ -24,6 +24,7 @@ _MOST, _TITLE = 30, 60
 """The most sessions that a shell is offered, and the characters of each title."""
 
 _PORT = later("[0-9]{1,5}")
+_SECRET = later(r"(?i)^http\b.*token|://[^/@\s]*:[^/@\s]*@|password\s*=")
 _LINES = later(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
 
 
@@ -183,13 +184,20 @@ def _use_settings(command: Command) -> Command:
     return cast(Command, run)
 
 
+def without_secret(_ctx: click.Context | None, _param: click.Parameter | None, given: str | None) -> str | None:
+    """Return an argument; one that holds a secret is refused, as every user of the machine can read it."""
+    if given and _SECRET.search(given):
+        raise click.UsageError("everybody can read an argument: keep passwords in ~/.pgpass, a token in a variable")
+    return given
+
+
 def put_on_top(config: str | None, settings: Iterable[str]) -> None:
     """Use a configuration file and `KEY=VALUE` settings from the command line for the rest of this process."""
     if config is None and not settings:
         return
     from agtrace.settings.environment import use_command_line
 
-    parted = [one.partition("=") for one in settings]
+    parted = [str(without_secret(None, None, one)).partition("=") for one in settings]
     for key, equals, value in parted:
         if not equals or not value.strip():
             raise click.UsageError(f"--set needs KEY=VALUE, such as default_page_size=20, got {key + equals!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -153,15 +154,12 @@ def _show_command(name: str, server: Server, *, remove: bool) -> None:
         return
     command = shlex.join(add_command(agent, server.executable, server.variables))
     _say(f"To add agtrace to {agent.title}, run:\n\n  {command}\n")
+    undoes = f"`agtrace setup {name} --remove --apply` undoes it"
+    hint = f"`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry; {undoes}"
     if shutil.which(agent.executable) is None:
-        _say(f"({agent.executable} isn't on the PATH of this machine.) ", end="")
-    else:
-        _say(
-            f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry; "
-            f"`agtrace setup {name} --remove --apply` undoes it.) ",
-            end="",
-        )
-    _say(f"Or put this into {place}:\n\n{agent.write_snippet(server.executable, server.variables).rstrip()}")
+        hint = f"{agent.executable} isn't on the PATH of this machine"
+    snippet = agent.write_snippet(server.executable, server.variables).rstrip()
+    _say(f"({hint}.) Or put this into {place}:\n\n{snippet}")
 
 
 def _remove(name: str, server: Server) -> None:
@@ -182,6 +180,8 @@ def _remove(name: str, server: Server) -> None:
 
 def _add(name: str, server: Server) -> None:
     """Let the agent add the server. An existing entry is replaced, but for its environment; if that fails, it stays."""
+    from agtrace_indexer.redact import redact
+
     agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
     if name == "claude" and has_plugin(server.machine):
@@ -192,23 +192,23 @@ def _add(name: str, server: Server) -> None:
     kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
     command = add_command(agent, server.executable, kept | dict(server.variables))
     use_rules_at_hand()
+    if any(redact(one) != one for one in (*command, json.dumps(before))):
+        fail(f"the entry in {place} holds a secret, which a command would show to everybody: edit it there", UNREADABLE)
     _say(shlex.join(command))
     with together:
         code = _replaced(agent, before, command)
     if code:
         fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
-    for variable in kept.keys() - server.variables.keys():
-        _say(f"{variable} was kept from the entry before")
     for key in sorted((before or {}).keys() - _WRITTEN):
         _say(f"{key} was set in {place} and is now gone: add it there again")
 
 
-def _say(text: str, end: str = "\n") -> None:
+def _say(text: str) -> None:
     from agtrace_indexer.redact import redact
 
     from agtrace.render.terminal import plain
 
-    sys.stdout.write(plain(redact(text)) + end)
+    sys.stdout.write(plain(redact(text)) + "\n")
     sys.stdout.flush()
 
 
@@ -231,16 +231,12 @@ def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
 
 def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
     """Replace the entry, and return 0; if a command fails, put the old entry back and return its exit code."""
-    from agtrace_indexer.redact import redact
-
     removal = remove_command(agent) if before is not None else None
     if removal and (code := _run(removal, quietly=True)):
         return code
     code = _run(command)
     if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
-        fail(
-            f"{agent.executable} failed, and its old entry is gone from its settings: {redact(str(before))}", UNREADABLE
-        )
+        fail(f"{agent.executable} failed, and its old entry is gone from its settings: {before}", UNREADABLE)
     return code
 
 

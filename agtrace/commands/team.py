@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from agtrace.commands.asking import refreshed, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import plain_json
+from agtrace.commands.options import plain_json, without_secret
 from agtrace.commands.printing import leave_lines, print_lines
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from agtrace.upkeep.sharing import Audience
 
 
-_URL = click.option("--url", metavar="URL", help="The team's database, instead of the setting `team`.")
+_TO = "The team's database, instead of the setting `team`."
+_URL = click.option("--url", metavar="URL", callback=without_secret, help=_TO)
 
 
 @click.group()
@@ -273,7 +274,7 @@ _ABOUT = 100
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only show what would leave this machine.")
-@click.option("--to", "url", metavar="URL", help="The team's database, instead of the setting `team`.")
+@click.option("--to", "url", metavar="URL", callback=without_secret, help=_TO)
 @plain_json
 def push(dry_run: bool, url: str | None, as_json: bool) -> None:
     """Send the sessions of the projects that you share to your team's database, and nothing else.

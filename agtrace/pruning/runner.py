@@ -258,8 +258,8 @@ class _Runner:
 
 def _our_server() -> list[str]:
     file, named = config_file()
-    settings = [f"{key}={value}" for key, value in command_line().items() if key != "http.token"]
-    options = [*(["--config", str(file)] if named else []), *(part for one in settings for part in ("--set", one))]
+    settings = (part for key, value in command_line().items() for part in ("--set", f"{key}={value}"))
+    options = [*(["--config", str(file)] if named else []), *settings]
     return [sys.executable, "-P", "-m", "agtrace", *options, "prune", "--http", f"{HOST}:0"]
 
 

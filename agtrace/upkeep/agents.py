@@ -39,12 +39,12 @@ def remove_command(agent: Setup) -> list[str] | None:
 
 def take_out_command(agent: Setup) -> list[str]:
     """Return the command line that takes our server out of the agent's settings."""
-    return [agent.executable, *agent.remove_arguments]
+    return [agent.executable, "mcp", "remove", *agent.scope, SERVER_NAME]
 
 
 def put_back_command(agent: Setup, entry: Mapping[str, Any]) -> list[str]:
     """Return the command line that restores an entry that `remove_command` removed."""
-    return [agent.executable, *agent.put_back_arguments, json.dumps(entry, ensure_ascii=False)]
+    return [agent.executable, "mcp", "add-json", *agent.scope, SERVER_NAME, json.dumps(entry, ensure_ascii=False)]
 
 
 def entry_in(agent: Setup, settings: str) -> dict[str, Any] | None:

@@ -46,7 +46,8 @@ def add(
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (login,)).fetchone() is None:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
         if password is not None:
-            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, sql.Literal(password)))
+            sealed = connection.pgconn.encrypt_password(password.encode(), login.encode()).decode()
+            connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, sql.Literal(sealed)))
         connection.execute(sql.SQL("GRANT agtrace_read TO {}").format(role))
         if push:
             connection.execute(sql.SQL("GRANT agtrace_push TO {}").format(role))

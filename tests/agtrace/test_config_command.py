@@ -210,15 +210,9 @@ def test_a_home_of_nobody_is_taken_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_a_value_on_the_command_line_is_checked_as_well() -> None:
-    for given in (
-        "default_page_size=0",
-        "default_page_size",
-        "nothing=1",
-        f"clients={'[' * 60_000}",
-        "http.token=short",
-    ):
+    for given in ("default_page_size=0", "default_page_size", "nothing=1", f"clients={'[' * 60_000}"):
         said = agtrace_here("--set", given, "config")
-        assert said.code == 2 and said.err and "short" not in said.err
+        assert said.code == 2 and said.err
 
 
 @pytest.mark.parametrize(
@@ -297,7 +291,7 @@ def test_a_token_from_any_source_is_not_shown(tmp_path: Path) -> None:
     sources = [{"AGTRACE_CONFIG": str(file)}, {"AGTRACE_HTTP_TOKEN": TOKEN}, {"AGTRACE_HTTP__TOKN": TOKEN}]
     told = [agtrace_here("config", **environment) for environment in sources]
     told += [agtrace_here("--set", f"http.{key}={TOKEN}", "config") for key in ("token", "tokn")]
-    assert [said.code for said in told] == [0, 0, 0, 0, 2]
+    assert [said.code for said in told] == [0, 0, 0, 2, 2]  # everybody can read an argument
     for said in told:
         assert TOKEN not in said.out + said.err
 

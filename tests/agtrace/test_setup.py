@@ -90,19 +90,19 @@ def test_an_entry_that_the_agent_fails_to_take_out_is_reported(claude: Path) -> 
 def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Path) -> None:
     write(claude, BEFORE)
     said = agtrace("setup", "claude", "--apply")
-    assert (said.code, "MINE was kept from the entry before" in said.out) == (0, True)
+    assert (said.code, "--env MINE=1" in said.out) == (0, True)
     assert f"timeout was set in {claude} and is now gone" in said.out
     assert entry(claude)["env"] == {"MINE": "1", "AGTRACE_DATA_DIR": str(tmp_path / "data")}
     assert entry(claude)["command"] != "/old/agtrace"
 
 
-def test_what_it_shows_of_the_entry_before_is_masked_by_the_users_rules(claude: Path, tmp_path: Path) -> None:
+def test_an_entry_with_a_secret_goes_through_no_argument_and_stays(claude: Path, tmp_path: Path) -> None:
     rules = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
     (tmp_path / "data" / "redaction.json").write_text(json.dumps(rules))
     write(claude, {**BEFORE, "env": {"MINE": "BDG-12345678"}})
-    said = agtrace("setup", "claude", "--apply")
-    assert "MINE=[redacted: badge]" in said.out.replace("'", "") and "BDG-12345678" not in said.out
-    assert entry(claude)["env"]["MINE"] == "BDG-12345678"
+    said = agtrace_here("setup", "claude", "--apply")
+    assert said.code and "holds a secret" in said.err and "BDG-12345678" not in said.out + said.err
+    assert entry(claude) == {**BEFORE, "env": {"MINE": "BDG-12345678"}}
 
 
 @pytest.mark.parametrize("failing", ["remove", "add"])

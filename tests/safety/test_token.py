@@ -124,7 +124,7 @@ RECORDER = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" "environment $AGTRAC
 def test_a_terminal_is_told_what_to_paste_and_a_shell_makes_the_token_of_it(
     own_home: Path, kept: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    """A line for each agent, whose own command gets the address and the token; the token isn't on the screen."""
+    """A line for each agent, whose own command gets the address; the token is in its environment alone."""
     url, lines = screen(*options)
     assert [line.rpartition("; ")[2].split()[:3] for line in lines] == [
         [agent, "mcp", "add"] for agent in ("claude", "codex", "gemini")
@@ -142,11 +142,10 @@ def test_a_terminal_is_told_what_to_paste_and_a_shell_makes_the_token_of_it(
     assert all(url in command for command in added)
     token = kept.read_text().strip() if kept.exists() else ""
     assert bool(token) == (options == ())
-    header = f" --header Authorization: Bearer {token}"
-    assert [header in command for command in added] == [bool(token), False, bool(token)]
-    assert ("--bearer-token-env-var AGTRACE_HTTP_TOKEN" in added[1]) == bool(token)
-    assert environment[1] == f"environment {token}"
-    assert not token or token not in "".join(lines)
+    assert environment == [f"environment {token}"] * 3
+    header, named = "--header Authorization: Bearer ${AGTRACE_HTTP_TOKEN}", "--bearer-token-env-var AGTRACE_HTTP_TOKEN"
+    assert [header in added[0], named in added[1], header in added[2]] == [bool(token)] * 3
+    assert not token or token not in "".join([*lines, *added])
 
 
 def screen(*options: str) -> tuple[str, list[str]]:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_team import migrations
+from agtrace_team import migrations, people
 from agtrace_team.connection import connect, secured
 from agtrace_team.problems import NewerTables, PushRefused, TeamUnavailable
 from agtrace_team.push import refused
 from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
+from tests.agtrace.terminal import agtrace_here
 from tests.depth import depth
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
@@ -213,10 +214,16 @@ def test_this_machine_is_reached_without(host: str) -> None:
     assert secured({"host": host}) == {"host": host}
 
 
-def test_a_password_is_in_no_error() -> None:
+def test_a_password_is_in_no_error_argument_or_log_of_the_server(own_server: Server) -> None:
     with pytest.raises(TeamUnavailable) as raised:
-        connect("postgresql://ann:hunter2hunter2@127.0.0.1:1/none")
-    assert "hunter2" not in str(raised.value)
+        connect(url := "postgresql://ann:hunter2hunter2@127.0.0.1:1/none")
+    refused = [agtrace_here(*command, url) for command in (("push", "--to"), ("team", "status", "--url"), ("--index",))]
+    assert [said.code for said in refused] == [2, 2, 2] and "hunter2" not in str((raised.value, refused))
+    with new_team(own_server).owner() as owner:
+        owner.execute("SET log_statement = 'all'")
+        people.add(owner, "ann", None, "hunter2hunter2", push=False)
+    log = (own_server.folder / "log").read_text()
+    assert "ALTER ROLE" in log and "hunter2" not in log
 
 
 def test_what_was_forgotten_is_in_no_file_of_the_tables_once_they_are_rewritten(

@@ -52,16 +52,6 @@ class Setup(Struct, frozen=True):
         named = [*options, SERVER_NAME] if self.name_last else [SERVER_NAME, *options, "--"]
         return ["mcp", "add", *self.scope, *named]
 
-    @property
-    def remove_arguments(self) -> list[str]:
-        """The agent's own arguments that take our entry out."""
-        return ["mcp", "remove", *self.scope, SERVER_NAME]
-
-    @property
-    def put_back_arguments(self) -> list[str]:
-        """Those that restore an entry, which follows as JSON, if adding doesn't replace it."""
-        return ["mcp", "add-json", *self.scope, SERVER_NAME]
-
     def write_snippet(self, executable: str, variables: Mapping[str, str]) -> str:
         """Return the entry for our executable and its variables in the language of the settings file."""
         environment = {"env": dict(variables)} if variables else {}
@@ -81,15 +71,15 @@ class Setup(Struct, frozen=True):
     def over_http(self, url: str, token: str | None) -> str:
         """Return the shell command that adds our server at a URL; `token` is a shell expression within double quotes.
 
-        None if no token is required. An agent that takes it only from the environment must be started with it.
+        None if no token is required. The agent reads it from its environment: it is in no argument and no settings.
         """
         if self.toml:
-            exported = f'export {TOKEN_VARIABLE}="{token}"; ' if token else ""
-            variable = f" --bearer-token-env-var {TOKEN_VARIABLE}" if token else ""
-            return f"{exported}{self.executable} mcp add {SERVER_NAME} --url {url}{variable}"
-        header = f' --header "Authorization: Bearer {token}"' if token else ""
-        scope = " ".join(("", *self.scope))
-        return f"{self.executable} mcp add{scope} --transport http {SERVER_NAME} {url}{header}"
+            server, reading = f"{SERVER_NAME} --url {url}", f"--bearer-token-env-var {TOKEN_VARIABLE}"
+        else:
+            server = f"{' '.join(self.scope)} --transport http {SERVER_NAME} {url}"
+            reading = f"--header 'Authorization: Bearer ${{{TOKEN_VARIABLE}}}'"
+        command = f"{self.executable} mcp add {server}"
+        return f'export {TOKEN_VARIABLE}="{token}"; {command} {reading}' if token else command
 
 
 def _toml_string(value: object) -> str:
