@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import NoneType
-from typing import NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import orjson
 from agtrace_indexer.index.opening import is_damage
@@ -23,7 +23,6 @@ from agtrace_schema.reports import AbComparison, ArmFigures, Percentiles, Reques
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 from msgspec import Struct
 
-from agtrace.answers.telemetry import store
 from agtrace.problems import TelemetryUnavailable
 from agtrace.times import iso
 
@@ -176,21 +175,9 @@ class Group(NamedTuple):
     """The requests that have a tool, the name of a client, a day or an hour in common."""
 
     sums: Sums
-    errors: dict[str, int]
-    values: tuple[list[float], list[float], list[float]]
+    errors: Mapping[str, int]
+    values: Sequence[Sequence[float]]
     """Milliseconds, bytes and tokens of each."""
-
-
-class Found(NamedTuple):
-    """The requests that were looked for."""
-
-    groups: dict[str, Group]
-    """By name; without groups, all as one without a name."""
-    first: int | None
-    """When the first and the last one were answered, in milliseconds since 1970 UTC; None if there are none."""
-    last: int | None
-    recorded: int
-    """All requests in the file."""
 
 
 _OVERSIZED = "asked_bytes > bytes"
@@ -210,9 +197,8 @@ _GROUPS: dict[RequestsBy | None, str] = {
 }
 _TIMES: dict[RequestsBy | None, tuple[int, str]] = {"day": (_DAY, "%Y-%m-%d"), "hour": (_HOUR, "%Y-%m-%dT%H:00")}
 """For groups that are numbers of days or hours: their lengths, and how their beginnings are written."""
-_MARKS = "paginated + 2 * chunked + 4 * summarized + 8 * pruned + 16 * cut + 32 * (index_state != 'ready')"
-_VALUES = f"json_group_array(ms), json_group_array(bytes), json_group_array(tokens), json_group_array({_MARKS})"
-"""Much faster than a row for each request, and than sums beside them: SQLite sorts by group what it adds up."""
+_VALUES = "json_group_array(ms), json_group_array(bytes), json_group_array(tokens)"
+"""Much faster than a row for each request."""
 
 _SUMS = f"""
 count(*), sum(bytes), sum(tokens), sum(paginated), sum(chunked), sum(summarized), sum(pruned), sum(cut),
@@ -230,35 +216,22 @@ def sums_since(path: Path, since: int) -> Sums:
     return Sums(*(number or 0 for number in row))
 
 
-def grouped(path: Path, wanted: Wanted) -> Found:
-    """Return requests by group."""
-    with _opened(path) as connection:
-        if connection is None:
-            return Found({}, None, None, 0)
-        connection.execute("BEGIN")  # all queries see the same requests
-        recorded = connection.execute("SELECT count(*) FROM request").fetchone()[0]
-        chosen, given = _chosen(wanted)
-        ends = (f"SELECT at {chosen} ORDER BY at {order} LIMIT 1" for order in ("", "DESC"))
-        first, last = (connection.execute(end, given).fetchone() or (None,) for end in ends)
-        if wanted.since is None:
-            chosen, given = _chosen(wanted, at="+at")  # of all, a scan is faster
-        group = _GROUPS[wanted.by]
-        groups = {
-            name: _group(*map(orjson.loads, values))
-            for name, *values in connection.execute(f"SELECT {group}, {_VALUES} {chosen} GROUP BY 1", given)
-        }
-        unusual = (
-            f"SELECT {group}, outcome, count(*), sum({_OVERSIZED}), "
-            f"sum(iif({_OVERSIZED}, asked_bytes, 0)), sum(iif({_OVERSIZED}, bytes, 0)) "
-            f"{chosen} AND (outcome != 'ok' OR {_OVERSIZED}) GROUP BY 1, 2"
-        )
-        for name, outcome, number, *oversized in connection.execute(unusual, given):
-            groups[name] = _with_unusual(groups[name], outcome, number, oversized)
-    if wanted.by in _TIMES:
-        length, form = _TIMES[wanted.by]
-        begun = {number: datetime.fromtimestamp(number * length / 1000, UTC) for number in groups}
-        groups = {begun[number].strftime(form): group for number, group in groups.items()}
-    return Found(groups, first[0], last[0], recorded)
+def _grouped(connection: sqlite3.Connection, wanted: Wanted) -> dict[str, Group]:
+    """Return requests by group: by name, or all as one without a name."""
+    chosen, given = _chosen(wanted, at="at" if wanted.since else "+at")  # of all, a scan is faster
+    group = _GROUPS[wanted.by]
+    errors: dict[Any, dict[str, int]] = defaultdict(dict)
+    failed = f"SELECT {group}, outcome, count(*) {chosen} AND outcome != 'ok' GROUP BY 1, 2 ORDER BY 2"
+    for name, outcome, number in connection.execute(failed, given):
+        errors[name][outcome] = number
+    groups = {}
+    for name, *row in connection.execute(f"SELECT {group}, {_SUMS}, {_VALUES} {chosen} GROUP BY 1", given):
+        groups[name] = Group(Sums(*row[:-3]), errors[name], [*map(orjson.loads, row[-3:])])
+    if wanted.by not in _TIMES:
+        return groups
+    length, form = _TIMES[wanted.by]
+    begun = {number: datetime.fromtimestamp(number * length / 1000, UTC) for number in groups}
+    return {begun[number].strftime(form): one for number, one in groups.items()}
 
 
 def _chosen(wanted: Wanted, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
@@ -266,59 +239,6 @@ def _chosen(wanted: Wanted, at: str = "at") -> tuple[str, tuple[int | str | None
     until = _END_OF_TIME if wanted.until is None else wanted.until
     condition = f"{at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
     return f"FROM request WHERE {condition}", (wanted.since or 0, until, wanted.tool)
-
-
-def _group(ms: list[float], sizes: list[float], tokens: list[float], marks: list[int]) -> Group:
-    counts = Counter(marks)
-    paginated, chunked, summarized, pruned, cut, stale = (
-        sum(number for mark, number in counts.items() if mark & 1 << place) for place in range(6)
-    )
-    sums = NOTHING._replace(
-        requests=len(ms),
-        bytes=round(sum(sizes)),
-        tokens=round(sum(tokens)),
-        paginated=paginated,
-        chunked=chunked,
-        summarized=summarized,
-        pruned=pruned,
-        cut=cut,
-        stale=stale,
-    )
-    return Group(sums, {}, (ms, sizes, tokens))
-
-
-def _with_unusual(group: Group, outcome: str, number: int, oversized: Sequence[int]) -> Group:
-    """Add requests that failed or didn't fit: how many didn't, and their sizes as asked for and as sent."""
-    sums, (count, asked_bytes, sent_bytes) = group.sums, oversized
-    return group._replace(
-        sums=sums._replace(
-            oversized=sums.oversized + count,
-            oversized_asked_bytes=sums.oversized_asked_bytes + asked_bytes,
-            oversized_bytes=sums.oversized_bytes + sent_bytes,
-        ),
-        errors=group.errors if outcome == "ok" else {**group.errors, outcome: number},
-    )
-
-
-class Compared(Struct, frozen=True):
-    """A request on a side of a comparison."""
-
-    arm: str
-    connection: str
-    outcome: str
-    bytes: int
-    tokens: int
-
-
-def compared(path: Path, wanted: Wanted) -> list[Compared]:
-    """Return the requests on any side of a comparison."""
-    with _opened(path) as connection:
-        if connection is None:
-            return []
-        chosen, given = _chosen(wanted)
-        columns = "arm, coalesce(connection, ''), outcome, bytes, tokens"
-        rows = connection.execute(f"SELECT {columns} {chosen} AND arm IS NOT NULL", given)
-        return [Compared(*row) for row in rows]
 
 
 @contextmanager
@@ -338,63 +258,72 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMetrics:
     """Return the figures of the requests in a telemetry file. Raises `TelemetryUnavailable`."""
-    try:
-        found = store.grouped(path, wanted)
-    except sqlite3.Error:
-        raise TelemetryUnavailable(path) from None
-    groups = found.groups
+    groups: dict[str, Group] = {}
+    ends: Sequence[int | None] = (None, None)
+    recorded = 0
+    with _reading(path) as connection:
+        if connection is not None:
+            connection.execute("BEGIN")  # all queries see the same requests
+            (recorded,) = connection.execute("SELECT count(*) FROM request").fetchone()
+            chosen, given = _chosen(wanted)
+            ends = connection.execute(f"SELECT min(at), max(at) {chosen}", given).fetchone()
+            groups = _grouped(connection, wanted)
     names = sorted(groups)
-    if wanted.by not in ("day", "hour"):
+    if wanted.by not in _TIMES:
         names.sort(key=lambda name: -groups[name].sums.requests)
+    shown = [(redact(name) if wanted.by == "client" else name, groups[name]) for name in names if wanted.by]
     return RequestMetrics(
         since=iso(wanted.since),
         until=iso(wanted.until),
-        first=iso(found.first),
-        last=iso(found.last),
+        first=iso(ends[0]),
+        last=iso(ends[1]),
         total=_figures(_together(groups.values())),
-        groups=[]
-        if wanted.by is None
-        else [_figures(groups[name], redact(name) if wanted.by == "client" else name) for name in names],
-        recorded=found.recorded,
+        groups=[_figures(group, name) for name, group in shown],
+        recorded=recorded,
         dropped=dropped,
     )
 
 
 def comparison(path: Path, wanted: Wanted) -> AbComparison:
     """Return the two sides of a comparison. Raises `TelemetryUnavailable`."""
-    try:
-        found = store.compared(path, wanted)
-    except sqlite3.Error:
-        raise TelemetryUnavailable(path) from None
-    arms = sorted({one.arm for one in found})
-    sides = [_side(arm, [one for one in found if one.arm == arm]) for arm in arms]
-    return AbComparison(since=iso(wanted.since), until=iso(wanted.until), arms=sides)
+    chosen, given = _chosen(wanted)
+    counts = "count(DISTINCT coalesce(connection, '')), count(*), sum(outcome != 'ok')"
+    query = f"SELECT arm, {counts}, {_VALUES} {chosen} AND arm IS NOT NULL GROUP BY 1 ORDER BY 1"
+    with _reading(path) as connection:
+        rows = [] if connection is None else connection.execute(query, given).fetchall()
+    return AbComparison(since=iso(wanted.since), until=iso(wanted.until), arms=[_side(*row) for row in rows])
 
 
-def _side(arm: str, found: Sequence[Compared]) -> ArmFigures:
-    connections = len({one.connection for one in found})
-    errors = sum(one.outcome != "ok" for one in found)
+def _side(arm: str, connections: int, requests: int, errors: int, *values: str) -> ArmFigures:
+    _, sizes, tokens = (_percentiles(orjson.loads(each)) for each in values)
     return ArmFigures(
         arm=arm,
         connections=connections,
-        requests=len(found),
-        requests_per_connection=round(len(found) / connections, 2),
+        requests=requests,
+        requests_per_connection=round(requests / connections, 2),
         errors=errors,
-        error_share=round(errors / len(found), 4),
-        bytes=_percentiles([one.bytes for one in found]),
-        tokens=_percentiles([one.tokens for one in found]),
+        error_share=round(errors / requests, 4),
+        bytes=sizes,
+        tokens=tokens,
     )
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open the file as `_opened` does. Raises `TelemetryUnavailable`."""
+    try:
+        with _opened(path) as connection:
+            yield connection
+    except sqlite3.Error:
+        raise TelemetryUnavailable(path) from None
+
+
 def _together(groups: Collection[Group]) -> Group:
-    if len(groups) == 1:
-        return next(iter(groups))
     sums = Sums(*map(sum, zip(*(group.sums for group in groups), strict=True))) if groups else NOTHING
     errors: Counter[str] = Counter()
     for group in groups:
         errors.update(group.errors)
-    ms, sizes, tokens = ([value for group in groups for value in group.values[place]] for place in range(3))
-    return Group(sums, errors, (ms, sizes, tokens))
+    return Group(sums, errors, [[value for group in groups for value in group.values[place]] for place in range(3)])
 
 
 def _figures(found: Group, name: str | None = None) -> RequestFigures:
