@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agtrace_indexer.parallel.processes import single
 from agtrace_indexer.texts.blocks import BlockText
-from agtrace_indexer.texts.pieces import piece_at
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
@@ -70,34 +69,22 @@ class Contains(Struct, frozen=True):
         """Byte strings that the folded text of every hit contains: the query."""
         return (fold(self.query),) if self.query else ()
 
-    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """Return the numbers of the events in a block that contain the query; `places` are where it can be."""
-        return _holding(fold(self.query), block, places)
+    def numbers(self, block: BlockText, deadline: Deadline) -> set[int]:
+        """Return the numbers of the events in a block that contain the query."""
+        wanted, found = fold(self.query), set[int]()
+        if not wanted:
+            return set(range(len(block.ends)))
+        folded = block.data.lower()
+        position = folded.find(wanted)
+        while position >= 0:
+            number = block.event_at(position)
+            found.add(number)
+            position = folded.find(wanted, max(block.ends[number], position + 1))
+        return found
 
     def matched(self, text: str, deadline: Deadline) -> str:
         """Return the query: previews search for it in the same way."""
         return self.query
-
-
-def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> set[int]:
-    """Return the numbers of the events in a block that hold a folded text; `places` are the pieces it can be in."""
-    if not wanted:
-        return set(range(len(block.ends)))
-    if places is None:
-        return _within(wanted, block, block.data.lower(), 0)
-    spans = (piece_at(block.data, place) for place in places)
-    return set().union(*(_within(wanted, block, block.data[start:end].lower(), start) for start, end in spans))
-
-
-def _within(wanted: bytes, block: BlockText, folded: bytes, start: int) -> set[int]:
-    """Return the numbers of the events that hold a folded text inside a piece of the block that begins at `start`."""
-    found: set[int] = set()
-    position = folded.find(wanted)
-    while position >= 0:
-        number = block.event_at(start + position)
-        found.add(number)
-        position = folded.find(wanted, max(block.ends[number] - start, position + 1))
-    return found
 
 
 class Matches:
@@ -132,7 +119,7 @@ class Matches:
         """The longest literal part of the expression."""
         return (self.literal,) if self.literal else ()
 
-    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
+    def numbers(self, block: BlockText, deadline: Deadline) -> set[int]:
         """Return the numbers of the events in a block that match."""
         if self.literal and self.literal not in block.data.lower():
             return set()

@@ -11,7 +11,7 @@ import heapq
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain, islice
@@ -21,8 +21,7 @@ from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
 from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span
 from agtrace_indexer.index.questions.sessions import newest_event
-from agtrace_indexer.texts.candidates import Places
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.search.matching import Deadline, Matcher
@@ -32,15 +31,6 @@ _END_OF_TIME = 1 << 62
 
 _PROBED = 16
 """Blocks read before the word index is consulted: common texts fill their page there, in 2 ms."""
-
-_PROBED_ON = 64
-"""Blocks read without the word index if hits are frequent enough to fill the page by then: 5 ms."""
-
-_READ_ON = 256
-"""Blocks read after a first look at the word index before a second one may be worth it: 20 ms."""
-
-_WORTH_A_SECOND_LOOK = 1_000
-"""With more blocks left than this, a thorough look at the word index (up to 100 ms) is quicker than reading them."""
 
 _FEW = 64
 """Blocks beyond the first that are read without the word index if there are no more."""
@@ -191,46 +181,36 @@ class Scan(Struct):
     order: Order
     behind: Place
     deadline: Deadline
-    page: First | FirstOfSessions
-    """The hits so far: their frequency decides how the scan goes on."""
-    places: Places = field(default_factory=dict)
-    """The blocks that may contain the query, and where in them, if the word index was consulted."""
 
     def blocks(self) -> Iterator[tuple[Block, int | None]]:
         """Yield the blocks that can hold hits, in order, each with the number of blocks left if that is known."""
         ordered = matches.blocks(self.connection, self.filters, self._span, newest_first=self._newest_first)
         first = list(islice(ordered, _PROBED + _FEW))
-        if len(first) < _PROBED + _FEW:
-            yield from ((block, len(first) - number) for number, block in enumerate(first))
-            return
-        rest = chain(first, ordered)
-        seen: set[int] = set()
-        while (count := self._to_probe(len(seen))) and (probed := list(islice(rest, count))):
-            seen.update(block.id for block in probed)
-            yield from ((block, None) for block in probed)
-        for thorough in (False, True) if self.matcher.literals else ():
-            places, final = candidates_of_all(self.connection, self.matcher.literals, thorough=thorough)
-            if places is None:
-                break
-            self.places = places
-            chosen = self._among({*places} - seen)
-            for number, block in enumerate(chosen):
-                if not final and number == _READ_ON and self._to_read(number, len(chosen)) > _WORTH_A_SECOND_LOOK:
-                    break
-                seen.add(block.id)
-                yield block, len(chosen) - number
-            else:
-                return
-        yield from ((block, None) for block in rest)
+        known: list[Block] | None = first
+        if len(first) == _PROBED + _FEW:
+            yield from ((block, None) for block in first[:_PROBED])
+            known = self._narrowed({block.id for block in first[:_PROBED]})
+        if known is None:
+            yield from ((block, None) for block in chain(first[_PROBED:], ordered))
+        else:
+            yield from ((block, len(known) - number) for number, block in enumerate(known))
+
+    def _narrowed(self, seen: Set[int]) -> list[Block] | None:
+        """Return the blocks that may contain the query, without some, in order; None if the word index can't tell."""
+        literals = self.matcher.literals
+        named = candidates_of_all(self.connection, literals) if literals else None
+        if named is None:
+            return None
+        newest_first, among = self._newest_first, named - seen
+        found = matches.blocks(self.connection, self.filters, self._span, newest_first=newest_first, among=among)
+        return list(found)
 
     def hits(self, block: Block) -> list[FoundEvent]:
         """Return the events of a block that match the query, pass the filters and come after the place."""
         rows = self._events(block) if self.filters.are_of_events else None
         if rows == []:
             return []  # without opening the block
-        numbers = self.matcher.numbers(
-            matches.text(self.connection, block.id), self.places.get(block.id), self.deadline
-        )
+        numbers = self.matcher.numbers(matches.text(self.connection, block.id), self.deadline)
         if not numbers:
             return []
         if rows is None:
@@ -245,22 +225,6 @@ class Scan(Struct):
         A few of them may come before the place.
         """
         return matches.events(self.connection, self.filters, block, self.snapshot, self._span, numbers)
-
-    def _to_read(self, read: int, blocks: int) -> int:
-        """Estimate how many more blocks will be read until the page is full."""
-        return min(read * self.page.most // self.page.found if self.page.found else blocks, blocks) - read
-
-    def _to_probe(self, probed: int) -> int:
-        """Return how many more blocks are worth reading before the word index is consulted."""
-        if not probed:
-            return _PROBED
-        more = self._to_read(probed, _PROBED_ON)
-        return max(more, _PROBED) if probed + more < _PROBED_ON else 0
-
-    def _among(self, chosen: Collection[int]) -> list[Block]:
-        newest_first = self._newest_first
-        found = matches.blocks(self.connection, self.filters, self._span, newest_first=newest_first, among=chosen)
-        return list(found)
 
     @property
     def _newest_first(self) -> bool:
@@ -349,7 +313,7 @@ class Question(Struct, frozen=True):
 
     def _read(self, kept: First | FirstOfSessions, behind: Place, deadline: Deadline) -> bool:
         """Add hits to `kept` until the page is settled; return whether all blocks were read."""
-        scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline, kept)
+        scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline)
         with interrupted(self.connection, deadline):
             for block, left in scan.blocks():
                 if kept.settled(self.order.first_of(block)) and (left is None or left > _COUNTED_ON):

@@ -104,7 +104,7 @@ def test_an_expression_finds_the_same_events_in_a_block_as_in_each_of_them() -> 
         for text in texts:
             block.add(text, None, 0, 1, None)
         packed = block.pack()
-        found = Matches(pattern).numbers(BlockText.of(packed.ends, packed.text), None, Deadline())
+        found = Matches(pattern).numbers(BlockText.of(packed.ends, packed.text), Deadline())
         assert found == {number for number, text in enumerate(texts) if wanted.search(text)}, (pattern, texts)
         compared, hits = compared + 1, hits + bool(found)
     assert compared / 4 < hits < compared
@@ -155,7 +155,7 @@ from agtrace.search.matching import Matches
 from agtrace.problems import Problem
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 try:
-    Matches("(?R)").numbers(BlockText.of((4).to_bytes(4, "little"), pack(b"tide\\0")), None, Deadline(1))
+    Matches("(?R)").numbers(BlockText.of((4).to_bytes(4, "little"), pack(b"tide\\0")), Deadline(1))
 except Problem:
     pass
 """
@@ -319,7 +319,7 @@ def test_searches_at_once_have_their_whole_time_each() -> None:
 
     def search(began: float) -> None:
         with pytest.raises(SearchTimeout):
-            Matches(CATASTROPHE).numbers(block, None, Deadline(0.6))
+            Matches(CATASTROPHE).numbers(block, Deadline(0.6))
         stopped.append(time.monotonic() - began)
 
     threads = [threading.Thread(target=search, args=(time.monotonic(),)) for _ in range(3)]

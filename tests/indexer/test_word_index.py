@@ -16,7 +16,6 @@ from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.questions.candidates import candidates_of_all
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.blocks import BlockText, pack
-from agtrace_indexer.texts.candidates import Places
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,8 +26,8 @@ from tests.agtrace.asking import Asker, claude_log
 from tests.depth import depth, part
 
 
-def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
-    return candidates_of_all(connection, [query], thorough=thorough).places
+def candidates(connection: sqlite3.Connection, query: bytes) -> set[int] | None:
+    return candidates_of_all(connection, [query])
 
 
 SEED = 20261121
@@ -264,19 +263,16 @@ def queries(texts: list[list[str]], chance: random.Random, longest: int) -> Iter
         yield chance.choice([cut, cut.swapcase() if cut.isascii() else cut])
 
 
-def lost(
-    connection: sqlite3.Connection, blocks: dict[int, list[bytes]], query: str, thorough: bool
-) -> Iterator[tuple[int, str]]:
+def lost(connection: sqlite3.Connection, blocks: dict[int, list[bytes]], query: str) -> Iterator[tuple[int, str]]:
     """The blocks that hold a query in folded texts, where the word index leads past it."""
     wanted = fold(query)
-    places = candidates(connection, wanted, thorough=thorough)
+    named = candidates(connection, wanted)
     for block, events in blocks.items():
         holding = {number for number, text in enumerate(events) if wanted in text}
-        if holding and places is not None:
-            ends, text = connection.execute("SELECT ends, text FROM block_data WHERE block_id = ?", (block,)).fetchone()
-            where = places.get(block, [])
-            if Contains(query).numbers(BlockText.of(ends, text), where, Deadline()) != holding:
-                yield block, query
+        ends, text = connection.execute("SELECT ends, text FROM block_data WHERE block_id = ?", (block,)).fetchone()
+        assert Contains(query).numbers(BlockText.of(ends, text), Deadline()) == holding
+        if holding and named is not None and block not in named:
+            yield block, query
 
 
 @pytest.fixture
@@ -298,7 +294,7 @@ def narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
         2,
     ),
 )
-def test_the_blocks_that_hold_a_text_are_among_the_candidates_and_hold_it_where_these_say(
+def test_the_blocks_that_hold_a_text_are_among_the_candidates(
     kind: Callable[[random.Random], str],
     covering: Callable[..., list[int]],
     longest: int,
@@ -310,8 +306,8 @@ def test_the_blocks_that_hold_a_text_are_among_the_candidates_and_hold_it_where_
     ids = covering(connection, texts)
     blocks = {block: [fold(text) for text in events] for block, events in zip(ids, texts, strict=True)}
     asked = list(queries(texts, chance, longest))
-    assert [pair for query in asked for way in (True, False) for pair in lost(connection, blocks, query, way)] == []
-    assert any(candidates(connection, fold(query), thorough=True) is not None for query in asked)
+    assert [pair for query in asked for pair in lost(connection, blocks, query)] == []
+    assert any(candidates(connection, fold(query)) is not None for query in asked)
 
 
 def test_a_text_is_narrowed_down_by_its_whole_words_and_by_those_that_it_cuts(
@@ -319,11 +315,11 @@ def test_a_text_is_narrowed_down_by_its_whole_words_and_by_those_that_it_cuts(
 ) -> None:
     first, second = add_block(connection, "tide gauge"), add_block(connection, "gauge pool")
     cover(connection)
-    found = [candidates(connection, query, thorough=True) for query in (b"a gauge x", b"de gauge p", b"ide gaug")]
-    assert found == [{}, {}, {first: [0]}]
-    assert candidates(connection, b"gauge", thorough=False) == {first: [0], second: [0]}
-    assert candidates(connection, b"g", thorough=True) is None, "one letter narrows nothing down"
-    assert candidates(connection, b" (", thorough=True) is None, "no word at all"
+    found = [candidates(connection, query) for query in (b"a gauge x", b"de gauge p", b"ide gaug")]
+    assert found == [set(), set(), {first}]
+    assert candidates(connection, b"gauge") == {first, second}
+    assert candidates(connection, b"g") is None, "one letter narrows nothing down"
+    assert candidates(connection, b" (") is None, "no word at all"
 
 
 def test_a_word_that_is_too_long_for_fts5_is_looked_for_by_reading(connection: sqlite3.Connection) -> None:
@@ -332,7 +328,7 @@ def test_a_word_that_is_too_long_for_fts5_is_looked_for_by_reading(connection: s
     cover(connection)
     assert dict(connection.execute("SELECT id, words FROM block")) == {long: NEVER, short: FOUND}
     for query in ("汐潮", "潮汐" * 20, "潮 end", "begin 潮"):
-        assert list(lost(connection, {long: [fold(text)]}, query, True)) == []
+        assert list(lost(connection, {long: [fold(text)]}, query)) == []
     cover(connection)
     assert dict(connection.execute("SELECT id, words FROM block")) == {long: NEVER, short: FOUND}
 
@@ -348,7 +344,7 @@ def test_a_block_that_is_gone_hides_no_other_one(connection: sqlite3.Connection)
     left = {block: [text.encode()] for block, text in zip(blocks[:3], texts, strict=False)}
     for _ in range(2):
         for query in ("needle", "needle number 1", "another needle"):
-            assert list(lost(connection, left | {new: [b"another needle"]}, query, True)) == []
+            assert list(lost(connection, left | {new: [b"another needle"]}, query)) == []
         cover(connection)
 
 

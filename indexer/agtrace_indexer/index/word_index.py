@@ -236,7 +236,7 @@ def is_swollen(connection: sqlite3.Connection) -> bool:
     return bool(counts.get(0, 0) > counts.get(1, 0))
 
 
-def find(connection: sqlite3.Connection, piece: bytes, *, begins: bool, ends: bool, most: int) -> set[bytes] | None:
+def find(connection: sqlite3.Connection, piece: bytes, begins: bool, ends: bool, *, most: int) -> set[bytes] | None:
     """Return the words that contain, begin or end with a piece; None for more than `most`, or if it is one letter."""
     wanted = b"\n" * begins + piece + b"\n" * ends
     letters = wanted.decode("utf-8", "replace")

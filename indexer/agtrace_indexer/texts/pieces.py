@@ -1,4 +1,4 @@
-"""Pieces and words: how the text of a block is divided for the word index.
+"""Pieces and words: how the text of a block is divided for the word index, and a query that is looked up in it.
 
 A piece is a document of the word index: some kilobytes of a block, overlapping slightly with the next piece so that no
 short text is cut in two. A word is what FTS5's tokenizer takes for one. The measurements are those in
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 PIECES = 32
 """The maximum number of pieces of a block that have a rowid of their own in `words`: block * PIECES + piece."""
@@ -73,3 +74,44 @@ def words_in(texts: Iterable[bytes]) -> set[bytes]:
 def has_long_word(piece: bytes) -> bool:
     """Whether a piece contains a word that is too long for FTS5."""
     return len(piece) > _LONGEST and _LONG_WORD.search(piece) is not None
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+_EXACT_ASKED = 8
+"""The longest whole words of a query, as many as are looked up: more narrow little down."""
+
+
+class Cut(NamedTuple):
+    """A text that may be only a part of a word."""
+
+    part: bytes
+    begins: bool
+    """Whether the word begins with it."""
+    ends: bool
+    """Whether the word ends with it."""
+
+
+class Words(NamedTuple):
+    """The words of a query."""
+
+    whole: list[bytes]
+    """The longest words that texts must contain exactly as they are, shortest first."""
+    cut: list[Cut]
+    """Words that the query may have cut, longest first."""
+
+
+def words_in_query(query: bytes) -> Words:
+    """Return the words of a folded query."""
+    whole: set[bytes] = set()
+    cut: list[Cut] = []
+    for start, end in words_of(query):
+        word, begins, ends = query[start:end], start > 0, end < len(query)
+        if len(word) > OVERLAP:  # no piece need contain all of it
+            cut.append(Cut(word[:OVERLAP].decode("utf-8", "ignore").encode(), begins=False, ends=False))
+        elif begins and ends:
+            whole.add(word)
+        else:
+            cut.append(Cut(word, begins, ends))
+    cut.sort(key=lambda word: -len(word.part))
+    return Words(sorted(whole, key=len)[-_EXACT_ASKED:], cut)
