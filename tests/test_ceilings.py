@@ -15,8 +15,8 @@ from agtrace.settings.schema import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = {
-    "lines of the product": 74_600,
-    "files of the product": 362,
+    "lines of the product": 74_395,
+    "files of the product": 361,
     "settings": 39,
     "lines of tests": 55_000,
     "words of documentation": 24_400,
