@@ -25,7 +25,7 @@ _STARTING_OTHERS = {"prune", "resume", "run", "service", "setup"}
 """The commands that start programs of others, which inherit the environment."""
 
 _ONLY_READING = {
-    *("analyze", "compare", "cost", "count", "lessons", "projects", "search", "sessions", "show"),
+    *("analyze", "compare", "cost", "lessons", "projects", "search", "sessions", "show", "sql"),
     "why",
 }
 """The commands after which nothing is left to be done: taking a process apart costs a fifth of the time of these."""

@@ -189,7 +189,7 @@ class InvalidArtifactRef(Problem):
         forms = (
             "use ax://session/<id>, ax://event/<session>/<index>, ax://analysis/<session>, ax://report, "
             "ax://report/<since>, ax://lessons, ax://why/<file>:<line>, ax://metrics/<since>, ax://exec/<id> (outputs, "
-            "kept for a day) or ax://health"
+            "kept for a day), ax://sql or ax://health"
         )
         super().__init__(
             f"Invalid artifact ref: {given}; {trouble or forms}",

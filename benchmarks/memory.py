@@ -84,7 +84,7 @@ def ask(send: Send, requests: int) -> None:
         _call(send, _SEARCH, query=word, order="newest", limit=10 + number)
         _call(send, "get_session_details", session_id=session)
         if number % 2:
-            _call(send, "count_events", group_by="tool")
+            _call(send, "run_sql", sql="SELECT tool, count(*) FROM tool_calls GROUP BY 1")
         else:
             _call(send, "analyze_session", session_id=session)
 

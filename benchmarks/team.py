@@ -145,7 +145,6 @@ def _questions(database: Path) -> list[tuple[str, str, dict[str, Any]]]:
             ("list of sessions", "list_sessions", {"sort": sort})
             for sort in ("newest", "total_tokens", "cost", "failed_calls")
         ),
-        *(("count", "count_events", {"group_by": by}) for by in ("tool", "program", "project", "day")),
         *(("session", "get_session_details", {"session_id": uid}) for uid in ids),
         *(("event", "get_event_details", {"session_id": uid, "event_index": 3}) for uid in ids),
     ]

@@ -79,7 +79,7 @@ def _questions(answers: Answers) -> list[tuple[str, Mapping[str, Any]]]:
         ("get_session_details", {"session_id": newest}),
         ("get_event_details", {"session_id": newest, "event_index": 1}),
         ("search_event_previews", {"query": "tests failed"}),
-        ("count_events", {"group_by": "tool"}),
+        ("run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}),
     ]
 
 

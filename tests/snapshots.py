@@ -44,10 +44,9 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
         {"sort": "failure_run", "limit": 2},
     ],
     "get_project_info": [{}],
-    "count_events": [
-        {"group_by": "tool", "measure": "failed"},
-        {"group_by": "program", "limit": 5},
-        {"group_by": "model", "measure": "tokens"},
+    "run_sql": [
+        {"sql": "SELECT tool, count(*), sum(failed) FROM tool_calls GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3"},
+        {"sql": "SELECT events FROM sessions"},
     ],
     "get_session_details": [
         {"session_id": CLAUDE},

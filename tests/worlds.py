@@ -150,6 +150,7 @@ VALUES: dict[str, list[Any]] = {
     "ref": [f"ax://session/{SESSION}", f"ax://event/{SESSION[:8]}/2", f"ax://analysis/{SESSION}", "ax://health"],
     "query": ["", "tide", "the tide no", "no such words anywhere"],
     "pattern": ["tide"],
+    "sql": ["SELECT * FROM events", "SELECT * FROM findings", "SELECT 1 WHERE 0"],
     "project": ["0", "tidepool", "/home/mira/projects/tidepool"],
     "since": ["2020-01-01", "7d"],
     "until": ["2030-01-01T00:00:00Z"],

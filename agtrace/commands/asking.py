@@ -226,7 +226,10 @@ class Selected(NamedTuple):
 
 @contextmanager
 def selected(filters: Filters) -> Iterator[Selected]:
-    """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it."""
+    """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it.
+
+    What it lacks is told in the end.
+    """
     from agtrace_indexer.index.opening import one_moment
 
     from agtrace.index.reader import index_of
@@ -253,6 +256,8 @@ def selected(filters: Filters) -> Iterator[Selected]:
             until=asked.until,
         )
         yield Selected(reader.connection, selection, now, prices, lacking)
+    if lacking:
+        tell(lacking)
 
 
 def text_asked(asked: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +26,12 @@ STDOUT = "-"
 
 
 @click.command()
-@click.argument("session", shell_complete=session_ids)
+@click.argument("session", required=False, shell_complete=session_ids)
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown (the default).")
 @click.option("--html", "form", flag_value="html", help="One page for a browser, without scripts; it works offline.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="A line of JSON for each event.")
 @click.option("--otel", "form", flag_value="otel", help="OpenTelemetry spans in JSON lines, without any text.")
+@click.option("--sqlite", metavar="FILE", help="All sessions, as a database: `datasette FILE` shows it.")
 @click.option("--turns", type=Span("turns", 0), help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.")
 @click.option("--thinking", is_flag=True, help="With --markdown: the model's thinking, too.")
 @click.option("--tools", is_flag=True, help="With --markdown: arguments and results of tools in full.")
@@ -37,8 +39,9 @@ STDOUT = "-"
 @click.option("--out", metavar="FILE", help="Write a file that only you can read; by default, print it.")
 @click.option("--force", is_flag=True, help="With --out: replace a file that exists.")
 def export(
-    session: str,
+    session: str | None,
     form: str | None,
+    sqlite: str | None,
     turns: tuple[int | None, int | None] | None,
     thinking: bool,
     tools: bool,
@@ -55,7 +58,13 @@ def export(
       agtrace export fb3cff44 --turns 2:5
       agtrace export fb3cff44 --markdown --tools --thinking
       agtrace export fb3cff44 --jsonl
+      agtrace export --sqlite sessions.db
     """
+    if sqlite is not None:
+        _export_all(Path(sqlite), force=force)
+        return
+    if session is None:
+        raise click.MissingParameter(param_type="argument", param_hint="SESSION")
     from agtrace_indexer.redact.engine import looking
 
     from agtrace.conversation.export import Form, Wanted
@@ -69,8 +78,6 @@ def export(
     to_file = out not in (None, STDOUT)
     if force and not to_file:
         fail("--force needs --out FILE", USAGE)
-    if to_file and not force and Path(str(out)).expanduser().is_file():
-        fail(f"{out} exists: use --force to replace it", USAGE)
     images_of = usable().database if images else None
     with looking(possible=True):
         found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
@@ -79,13 +86,25 @@ def export(
         tell("nothing in its images is masked: look at them before you send it")
 
 
+def _export_all(path: Path, *, force: bool) -> None:
+    """Write all sessions into a database, a table for each view of `agtrace sql`."""
+    from agtrace_indexer.index.questions.views import export
+
+    from agtrace.tools.run_sql import views_of
+
+    with (
+        selected(Filters()) as (connection, _, now, prices, _),
+        closing(views_of(connection, now, prices, whole_ids=True)) as views,
+    ):
+        target = write(path, partial(export, views), replace=force)
+    tell(f"written to {target}: datasette {target}")
+
+
 def _exported(session: str, wanted: Wanted) -> Exported:
     from agtrace.conversation.export import export
     from agtrace.sessions.query import find_session
 
-    with selected(Filters()) as (connection, _, now, prices, lacking):
-        if lacking:
-            tell(lacking)
+    with selected(Filters()) as (connection, _, now, prices, _):
         found = find_session(connection, session)
         if wanted.form == "otel" and found.started_at is None:
             fail(f"the log of {session} has no times, which spans need; --jsonl has all of it", USAGE)
@@ -96,8 +115,7 @@ def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
     from agtrace.conversation.cleaning import in_words
 
     if path is None:
-        for piece in found.pieces:
-            sys.stdout.write(piece)
+        sys.stdout.writelines(found.pieces)
         sys.stdout.flush()
         return
     tell(f"written to {write(path, found.pieces, replace=force)}", f"masked: {in_words(found.masked)}")

@@ -48,7 +48,7 @@ _GROUPS = {
         "yesterday": ("Show the same of yesterday.", "report.yesterday"),
         "week": ("Show the same of this week.", "report.week"),
         "cost": ("Show what was spent by day, project, model ...", "report.cost"),
-        "count": ("Count calls or tokens by tool, file, model, day ...", "sessions.count"),
+        "sql": ("Count and compare anything by a SELECT.", "sessions.sql"),
         "report": ("Report the health of many sessions.", "report.report"),
         "lessons": ("Show what keeps failing, and what worked.", "report.lessons"),
         "secrets": ("Show what was masked, and decide about it.", "report.secrets"),

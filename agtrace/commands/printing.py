@@ -51,18 +51,20 @@ def sessions_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
         yield note
 
 
-def write(path: Path, pieces: Iterable[str], *, replace: bool) -> Path:
-    """Write a file, and return its resolved path; an existing file is an error unless it may be replaced."""
+def write(path: Path, contents: Iterable[str] | Callable[[Path], None], *, replace: bool) -> Path:
+    """Write a file, and return its resolved path; an existing file is an error unless it may be replaced.
+
+    `contents` are pieces of a text, or write the file themselves.
+    """
     from agtrace.serving.interruption import together
 
     target = path.expanduser().resolve()
     try:
         if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8") as file:  # a device or a pipe must not be replaced by a file
-                file.writelines(pieces)
+            _fill(target, contents)  # a device or a pipe must not be replaced by a file
         else:
             with together:
-                _put(target, pieces, replace=replace)
+                _put(target, contents, replace=replace)
     except FileExistsError:
         fail(f"{path} exists: use --force to replace it", USAGE)
     except OSError as error:
@@ -70,13 +72,21 @@ def write(path: Path, pieces: Iterable[str], *, replace: bool) -> Path:
     return target
 
 
-def _put(target: Path, pieces: Iterable[str], *, replace: bool) -> None:
+def _fill(path: Path, contents: Iterable[str] | Callable[[Path], None]) -> None:
+    if callable(contents):
+        contents(path)
+        return
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(contents)
+
+
+def _put(target: Path, contents: Iterable[str] | Callable[[Path], None], *, replace: bool) -> None:
     import tempfile
 
     handle, written = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    os.close(handle)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines(pieces)
+        _fill(Path(written), contents)
         if replace:
             Path(written).replace(target)
         else:

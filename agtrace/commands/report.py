@@ -49,8 +49,6 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
     with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
         dollars = not no_dollars
         found = printed(costs(connection, selection, by, prices=prices, dollars=dollars, behind=lacking, now=now))
-    if found.behind:
-        tell(found.behind)
     if as_json:
         print_json(dump(found))
     else:
@@ -82,10 +80,8 @@ def lessons(as_json: bool, **filters: str | None) -> None:
     from agtrace.shaping.replies import printed
     from agtrace.text.next_call import showing
 
-    with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
+    with selected(Filters(**filters)) as (connection, selection, now, prices, _):
         found = printed(learned(connection, selection, now=now, prices=prices))
-    if lacking:
-        tell(lacking)
     leave_lines(dump(found), as_json, text(found, showing)[:-1].split("\n"))
 
 
@@ -124,11 +120,9 @@ def secrets(allow: tuple[str, ...], mask: tuple[str, ...], limit: int | None, as
         index_once((), rebuild=False, as_json=as_json)
         return
     session = filters.pop("session")
-    with selected(Filters(**filters)) as (connection, selection, _, _, lacking):
+    with selected(Filters(**filters)) as (connection, selection, *_):
         row = None if session is None else find_session(connection, session).id
         found = found_in(connection, selection, row, limit or settings.default_page_size)
-    if lacking:
-        tell(lacking)
     told: Any = redact_json(found)
     leave_lines(told, as_json, map(plain, lines(told)))
     if found["definite"]:
@@ -166,8 +160,6 @@ def _worklog(name: str, usual: str) -> click.Command:
         asked = Filters(since=period, until=period, **filters)
         with selected(asked) as (connection, selection, now, prices, lacking), sessions_bar("examining") as note:
             found = printed(worklog(connection, selection, now=now, prices=prices, behind=lacking, note=note))
-        if lacking:
-            tell(lacking)
         leave_lines(dump(found), as_json, lines(found, name if period == usual else period, markdown=markdown))
 
     return command
@@ -205,9 +197,7 @@ def why(place: str, as_json: bool) -> None:
     from agtrace.shaping.replies import printed
 
     file, lines = parted(place)
-    with selected(Filters()) as (connection, _, _, _, lacking):
-        if lacking:
-            tell(lacking)
+    with selected(Filters()) as (connection, *_):
         found = printed(asked(connection, file, lines))
     leave_lines(dump(found), as_json, text(found)[:-1].split("\n"))
     if not found.sessions and not any(part.session for part in found.lines or ()):
@@ -272,8 +262,6 @@ def report(
     if transcripts and html is None:
         fail("--transcripts needs --html FILE", USAGE)
     found, talks = made(Filters(**filters), timelines=html is not None, dollars=not no_dollars, transcripts=transcripts)
-    if found.behind:
-        tell(found.behind)
     if html == STDOUT:
         sys.stdout.write(_page(found, talks))
         sys.stdout.flush()

@@ -1,18 +1,18 @@
-"""Lists: `agtrace sessions` and `projects`, `count` for figures by group, and `search` for events that hold a text."""
+"""Lists: `agtrace sessions` and `projects`, `sql` for figures of any kind, `search` for events that hold a text."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Any, get_args
+from typing import Any
 
 import click
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import Access, CountOf, EventKind, GroupBy, SessionKind, Sort
+from agtrace_schema.requests import Access, EventKind, SessionKind, Sort
 
-from agtrace.commands.asking import ask, described, listed, print_list
+from agtrace.commands.asking import described, listed, pages, print_list
 from agtrace.commands.errors import TROUBLE
 from agtrace.commands.options import (
-    Groups,
     Tokens,
     as_json,
     every,
@@ -22,7 +22,7 @@ from agtrace.commands.options import (
     one_of,
     path,
 )
-from agtrace.commands.printing import print_json
+from agtrace.commands.printing import print_lines
 
 
 @click.command()
@@ -45,31 +45,23 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
 
 
 @click.command()
-@click.option("--by", "group_by", type=Groups(get_args(GroupBy)), required=True, help="The groups.")
-@click.option("--measure", type=one_of(CountOf), help="What is counted; by default calls.")
-@click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
-@click.option("--kind", type=one_of(SessionKind), help="Leave out sub-agents, or all others.")
-@click.option("--tool", help="Only calls of this tool.")
-@path
-@failed
-@list_options
-def count(as_json: bool, **wanted: Any) -> None:
-    """Count calls, failed calls or tokens by group, the largest first.
+@click.argument("statement", metavar="SELECT")
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each row.")
+def sql(statement: str, as_json: bool) -> None:
+    """Run a SELECT of SQLite over views of the index, which `agtrace show ax://sql` describes.
 
     \b
-      agtrace count --by tool --measure failed
-      agtrace count --by program --since 7d
-      agtrace count --by model --measure tokens
+      agtrace sql 'SELECT tool, count(*), sum(failed) FROM tool_calls GROUP BY 1 ORDER BY 3 DESC'
+      agtrace sql "SELECT model, sum(total_tokens) FROM token_usage WHERE kind != 'subagent' GROUP BY 1"
     """
-    answer = ask("count_events", wanted)
-    by: Any = wanted["group_by"]
-    counted: Any = wanted["measure"] or "calls"
+    found = [answer.value["data"] for answer in pages("run_sql", {"sql": statement})]
+    columns, rows = found[0]["columns"], [row for data in found for row in data["rows"]]
     if as_json:
-        print_json(answer.value)
-    else:
-        from agtrace.render.figures import counts
+        print_lines(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
+    elif rows:
+        from agtrace.render.figures import statement as shown
 
-        counts(answer.value, answer.next_calls, by, counted)
+        shown(columns, rows)
 
 
 @click.command()

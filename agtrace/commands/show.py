@@ -21,7 +21,7 @@ from agtrace.commands.asking import (
     usable,
     with_index,
 )
-from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.errors import TROUBLE, USAGE, fail
 from agtrace.commands.options import Span, as_json, cursor, one_of, session_ids, text_options
 from agtrace.commands.printing import print_json, print_lines
 
@@ -237,9 +237,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.settings.environment import pager
 
     unfolded = Unfolded(asked["tools"] or asked["everything"], asked["thinking"] or asked["everything"])
-    with ExitStack() as reading, selected(Filters()) as (connection, _, now, prices, lacking):
-        if lacking:
-            tell(lacking)
+    with ExitStack() as reading, selected(Filters()) as (connection, _, now, prices, _):
         session = find_session(connection, session_id)
         part, cleaner = part_of(connection, session, asked["turns"] or (None, None)), Cleaner(())
         about = head(connection, session, part.turns, cleaner, now=now, prices=prices)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agtrace_schema.requests import CountOf, GroupBy, RequestsBy, columns
+from agtrace_schema.requests import RequestsBy
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.lists import offer
 from agtrace.render.terminal import OUT, STYLES, Row, compact, figure, nothing, plain, plain_line, print_table
-from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, percent, short, size
 from agtrace.times import when
 
@@ -19,39 +17,15 @@ if TYPE_CHECKING:
     from agtrace_schema.answers import Made
     from agtrace_schema.reports import AbComparison, ArmFigures, Costs, RequestFigures, RequestMetrics, Spent
 
-_WIDE_COUNTS = 70
-_WIDE_ONLY = frozenset({"output_tokens", "responses"})
-"""Columns that a narrow terminal has no room for."""
 
-
-def counts(answer: dict[str, Any], next_calls: Sequence[NextCall], by: GroupBy, counted: CountOf) -> None:
-    """Print the groups with their figures, and what is left out."""
-    OUT.print(Text(answer["summary"].partition("; [")[0], style="bold"))
-    names = columns(by, counted)
-    rows = [_row(names, values) for values in answer["data"].get("rows", [])]
-    if not rows:
-        offer(next_calls)
-        return
-    print_table(rows, frozenset(names) - {by, "title"}, frozenset() if OUT.width >= _WIDE_COUNTS else _WIDE_ONLY)
-    others = answer["data"].get("others")
-    if others:
-        known = ((name, number) for name, number in zip(names[1:], others[1:], strict=False) if number is not None)
-        figures = ", ".join(f"{number:,} {name}" for name, number in known)
-        OUT.print(Text(f"and {others[0]:,} more: {figures}", style="dim"))
-
-
-def _row(names: Sequence[str], values: Sequence[str | int | None]) -> Row:
-    cells = {name: _cell(name, value) for name, value in zip(names, values, strict=True)}
-    texts = [names[0], *(name for name in names if name == "title")]
-    return {name: cells[name] for name in (*(name for name in names if name not in texts), *texts)}
-
-
-def _cell(name: str, value: str | int | None) -> str | Text:
-    if value is None:
-        return "?"
-    if isinstance(value, str):
-        return Text(plain_line(value))
-    return Text(figure(value or None), style=STYLES["failed"]) if name == "failed" else figure(value)
+def statement(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print what a statement of SQL found as a table, numbers on the right."""
+    texts = {name for row in rows for name, value in zip(columns, row, strict=True) if isinstance(value, str)}
+    cells: list[Row] = [
+        dict(zip(columns, (Text(plain_line("" if value is None else str(value))) for value in row), strict=True))
+        for row in rows
+    ]
+    print_table(cells, frozenset({*columns} - texts), frozenset())
 
 
 _RIGHT = frozenset({"requests", "errors", "p50 ms", "p95 ms", "p99 ms", "p50 size", "largest", "pages", "cut"})

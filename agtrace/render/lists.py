@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_sessions": ("sessions", ()),
-    "count_events": ("count", ()),
     "get_session_details": ("show", ("{session_id}",)),
     "get_event_details": ("show", ("{session_id}:{event_index}",)),
     "analyze_session": ("analyze", ("{session_id}",)),
@@ -61,9 +60,6 @@ _FLAGS = {
     ("failed", True): "--failed", ("failed", False): "--not-failed",
     ("has_failures", True): "--failures", ("has_failures", False): "--no-failures",
 }  # fmt: skip
-_IN_COMMAND = {("count_events", "group_by"): "by"}
-"""Arguments that the command of one tool calls otherwise."""
-
 _WITHOUT_OPTION = frozenset(
     {"order", "group_by", "regex", "include_reasoning", "include_loops", "include_failures", "max_bytes"}
 )
@@ -91,8 +87,7 @@ def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
             name, forms = _COMMANDS[call.tool]
             named = [form.format(**call.arguments) for form in forms]
             left = {key: value for key, value in call.arguments.items() if f"{{{key}}}" not in "".join(forms)}
-            options = _options({_IN_COMMAND.get((call.tool, key), key): value for key, value in left.items()})
-            yield Offer(command(name, *named, options=list(options)), call.says_of(map(_option, call.names)))
+            yield Offer(command(name, *named, options=list(_options(left))), call.says_of(map(_option, call.names)))
 
 
 def _options(arguments: dict[str, Any]) -> Iterator[str]:

@@ -25,7 +25,6 @@ from msgspec.structs import replace
 
 from agtrace.report.selection import Family, Selection, families, in_period
 from agtrace.report.wording import AGENTS
-from agtrace.sessions.counting import YOU
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
@@ -266,7 +265,7 @@ def _label(connection: sqlite3.Connection, by: CostBy, families: Mapping[int, Fa
         return lambda family, _, __, ___: family.row.provider
     if by == "user":
         users = sessions.people_of(connection, [family.row.id for family in families.values()])
-        return lambda family, _, __, ___: one_line(users.get(family.row.id, YOU), LABEL)
+        return lambda family, _, __, ___: one_line(users.get(family.row.id, "you"), LABEL)
     return lambda _, __, day, ___: UNKNOWN if day is None else calendar(by, day)
 
 

@@ -25,6 +25,7 @@ _FORMS = {
     "why": later(r"ax://why/(?P<file>.+?)(?::(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?)?"),
     "metrics": later(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": later(r"ax://health"),
+    "sql": later(r"ax://sql"),
     "exec": later(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
 }
 
@@ -32,7 +33,7 @@ _FORMS = {
 class Reference(NamedTuple):
     """The target of a reference."""
 
-    kind: Literal["session", "event", "analysis", "report", "lessons", "why", "metrics", "health", "exec"]
+    kind: Literal["session", "event", "analysis", "report", "lessons", "why", "metrics", "health", "sql", "exec"]
     session: str = ""
     event_index: int = 0
     since: str | None = None

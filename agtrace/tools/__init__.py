@@ -33,7 +33,7 @@ class Tools(Mapping[str, Tool]):
 TOOLS = Tools(
     "list_sessions",
     "get_project_info",
-    "count_events",
+    "run_sql",
     "get_session_details",
     "analyze_session",
     "compare_sessions",

@@ -256,6 +256,12 @@ def _health(opening: _Opening) -> Reply:
     return opening.reply(f"Health: the index is {state}, {total:,} sessions{wrong}", given)
 
 
+def _sql(opening: _Opening) -> Reply:
+    from agtrace_indexer.index.questions.views import DESCRIPTION
+
+    return opening.reply("The views of run_sql", opening.text("ax://sql", "Call run_sql.", DESCRIPTION))
+
+
 def _exec(opening: _Opening) -> Reply:
     """Answer with an output that `agtrace prune` kept. Raises `InvalidArtifactRef` once it is gone."""
     id = opening.reference.output
@@ -281,6 +287,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "why": _why,
     "metrics": _metrics,
     "health": _health,
+    "sql": _sql,
     "exec": _exec,
 }
 

@@ -625,18 +625,15 @@ class SearchResult(Model):
     """[session_id, date, title] of the next ones, whose matches are on the next pages."""
 
 
-# -- count_events ----------------------------------------------------------------------------------
+# -- run_sql ---------------------------------------------------------------------------------------
 
 
-class Counts(Model):
-    """Calls or tokens by group, the largest first; the summary names the columns."""
+class Rows(Model):
+    """What a statement found."""
 
-    rows: list[list[str | int | None]]
-    """[group, calls, failed, sessions], or [group, total_tokens, output_tokens, responses, sessions]; by session the
-    last is its title. The group is `unknown` if the log doesn't tell; `failed` is null if no log says how these calls
-    ended."""
-    others: list[int | None] | None = None
-    """What isn't shown: the number of groups, then the same figures without sessions."""
+    columns: list[str]
+    rows: list[list[str | int | float | None]]
+    """The values of each row; texts are cut to 500 characters."""
 
 
 # -- get_event_details -----------------------------------------------------------------------------

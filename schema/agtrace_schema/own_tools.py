@@ -14,6 +14,7 @@ TOOLS = (
     "read_artifact",
     "get_reasoning_chain",
     "count_events",
+    "run_sql",
 )
 """All tools that the server has ever had."""
 

@@ -49,23 +49,10 @@ Access = Literal["read", "write"]
 SessionKind = Literal["main", "subagent", "all"]
 """Which sessions: `main` are those that no other session started."""
 
-GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session", "user"]
-"""What calls or tokens are counted by; a program is the first one of a command, a day is one of the machine's zone."""
-
 CostBy = Literal[
     "day", "week", "month", "block", "project", "branch", "session", "model", "agent", "agent-type", "user"
 ]  # fmt: skip
 """The groups of what was spent; a block is five hours of one agent, an agent type that of a sub-agent."""
-
-CountOf = Literal["calls", "failed", "tokens"]
-"""What is counted, and by which groups are sorted, the largest first."""
-
-
-def columns(by: GroupBy, counted: CountOf) -> tuple[str, ...]:
-    """Return the names of the columns of counts: the group, its figures, and the sessions or the title."""
-    figures = ("total_tokens", "output_tokens", "responses") if counted == "tokens" else ("calls", "failed")
-    return (by, *figures, "title" if by == "session" else "sessions")
-
 
 RequestsBy = Literal["tool", "client", "day", "hour"]
 """How recorded requests are grouped."""

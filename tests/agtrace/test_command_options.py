@@ -40,28 +40,6 @@ SESSIONS: list[Asked] = [
         (["sessions", "--no-failures"], {"has_failures": False}),
     )
 ]
-COUNTS: list[Asked] = [
-    (arguments, "count_events", asked)
-    for arguments, asked in (
-        (["count", "--by", "tool"], {"group_by": "tool"}),
-        (
-            ["count", "--by", "tool", "--tool", "Bash", "--not-failed"],
-            {"group_by": "tool", "tool": "Bash", "failed": False},
-        ),
-        (
-            ["count", "--by", "model", "--measure", "tokens", "--limit", "2"],
-            {"group_by": "model", "measure": "tokens", "limit": 2},
-        ),
-        (
-            ["count", "--by", "file", "--session", LARGE, "--path", "store"],
-            {"group_by": "file", "session_id": LARGE, "path": "store"},
-        ),
-        (
-            ["count", "--by", "day", "--kind", "main", "--provider", "codex", "--since", "2026-01-01"],
-            {"group_by": "day", "kind": "main", "provider": "codex", "since": "2026-01-01"},
-        ),
-    )
-]
 SEARCHES: list[Asked] = [
     (arguments, "search_event_previews", asked)
     for arguments, asked in (
@@ -105,7 +83,7 @@ OPENED: list[Asked] = [
 
 
 def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
-    asked = depth.part([*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED], 0, 3)
+    asked = depth.part([*SESSIONS, *SEARCHES, *TEXTS, *OPENED], 0, 3)
     for (arguments, _, _), answer in zip(asked, anyio.run(answered_over_mcp, asked), strict=True):
         said = agtrace_here(*arguments, "--json")
         assert said.json() == answer and answer["success"], arguments
@@ -127,10 +105,7 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
     """What is left out is for whoever pays by the byte."""
     named = {"session_id": "session", "has_failures": "failures",
              "group_by": "by-session", "order": "oldest"}  # fmt: skip
-    for command, tool in (
-        ("sessions", "list_sessions"), ("search", "search_event_previews"), ("count", "count_events"),
-    ):  # fmt: skip
-        named["group_by"] = "by" if command == "count" else "by-session"
+    for command, tool in (("sessions", "list_sessions"), ("search", "search_event_previews")):
         shown = agtrace_here(command, "--help").out.replace("-n, --limit", "--limit")
         known = TOOLS[tool].arguments.__struct_fields__
         options = [
@@ -143,7 +118,7 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
 
 @pytest.mark.parametrize(
     "arguments",
-    [("sessions", "--provider", "codex"), ("count", "--by", "agent"), ("cost", "--by", "agent"),
+    [("sessions", "--provider", "codex"), ("cost", "--by", "agent"),
      ("report", "--provider", "gemini"), ("lessons", "--provider", "claude"),
      ("search", "tide", "--provider", "codex")],
 )  # fmt: skip

@@ -25,7 +25,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("list_sessions", {}),
     ("list_sessions", {"path": "store.py", "commit": "any", "fields": "id,title"}),
     ("get_project_info", {"limit": 1}),
-    ("count_events", {"group_by": "tool"}),
+    ("run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}),
     ("get_session_details", {"sessionId": LARGE}),
     *(("get_session_details", {"session_id": LARGE, "detail_level": level}) for level in ("turns", "steps", "full")),
     ("get_session_details", {"session_id": LARGE, "sections": ["session", "stats", "tools", "landmarks", "models"]}),

@@ -34,7 +34,7 @@ LINES = 150
 ORDINARY = [
     Call("list_sessions", {"limit": 3}),
     Call("get_project_info", {}),
-    Call("count_events", {"group_by": "tool"}),
+    Call("run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}),
     Call("search_event_previews", {"order": "newest", "query": "database is locked", "limit": 20}),
     Call("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns", "include_reasoning": True}),
     Call("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),

@@ -28,7 +28,7 @@ AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 TOOLS = [
     "list_sessions",
     "get_project_info",
-    "count_events",
+    "run_sql",
     "get_session_details",
     "analyze_session",
     "compare_sessions",
@@ -309,7 +309,7 @@ def test_the_users_clamp_holds_for_every_answer(tell: Callable[..., Any], machin
         asked: list[tuple[str, dict[str, Any]]] = [
             ("list_sessions", {"limit": 50}),
             ("get_project_info", {"limit": 50}),
-            ("count_events", {"group_by": "session", "limit": 50}),
+            ("run_sql", {"sql": "SELECT * FROM events"}),
             ("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns", "include_reasoning": True}),
             ("get_session_details", {"session_id": "e97a4b06"}),
             ("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),

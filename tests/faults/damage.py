@@ -35,7 +35,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_event_details", {"session_id": ARCHIVED, "event_index": 3}),
     ("analyze_session", {"session_id": LARGE}),
     ("get_project_info", {}),
-    ("count_events", {"group_by": "program"}),
+    ("run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}),
     ("get_reasoning_chain", {"session_id": LARGE}),
     ("compare_sessions", {"id1": LARGE, "id2": ARCHIVED}),
     ("read_artifact", {"ref": f"ax://session/{ARCHIVED}"}),

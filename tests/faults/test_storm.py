@@ -39,7 +39,7 @@ ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("search_event_previews", {"order": "newest", "query": "ebb at eleven"}),
     ("list_sessions", {"limit": 5}),
     ("search_event_previews", {"query": "tide ebb"}),
-    ("count_events", {"group_by": "model"}),
+    ("run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}),
     ("search_event_previews", {"query": "[a-z]+ at eleven", "regex": True}),
     ("get_project_info", {}),
     ("read_artifact", {"ref": "ax://health"}),
@@ -189,7 +189,7 @@ def questions(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
     ids = [session["id"] for session in answers.ask("list_sessions", {"limit": 5}).value["data"]["sessions"]]
     yield "list_sessions", {"sort": "failure_run"}
     yield "get_project_info", {}
-    yield "count_events", {"group_by": "model"}
+    yield "run_sql", {"sql": "SELECT tool, count(*) FROM tool_calls GROUP BY 1"}
     yield "search_event_previews", {"order": "newest", "query": "error", "limit": 20}
     yield "search_event_previews", {"query": "test import"}
     yield "search_event_previews", {"query": "return [a-z]+ error", "regex": True}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from agtrace_schema.requests import GroupBy
+from agtrace_indexer.index.questions.views import VIEWS
 
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, query
@@ -75,7 +75,7 @@ def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
         ("get_project_info", {}),
         ("search_event_previews", {"order": "newest", "query": "evil.example"}),
     )
-    yield from (("count_events", {"group_by": group, "limit": 50}) for group in get_args(GroupBy))
+    yield from (("run_sql", {"sql": f"SELECT * FROM {view}"}) for view in VIEWS)
     yield from (("read_artifact", {"ref": ref}) for ref in ("ax://report", "ax://health"))
     sessions = [uid for (uid,) in query(corpus, "SELECT uid FROM session")]
     for uid, events in query(

@@ -6,10 +6,10 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from agtrace_schema.requests import GroupBy
+from agtrace_indexer.index.questions.views import VIEWS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +56,7 @@ def commands(hostile: Asker, monkeypatch: pytest.MonkeyPatch) -> Asker:
 def calls(hostile: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool, at every level and in every mode, on a session of each kind; and what is refused."""
     yield from (("list_sessions", {"limit": 50}), ("get_project_info", {"limit": 50}))
-    yield from (("count_events", {"group_by": group, "limit": 50}) for group in get_args(GroupBy))
+    yield from (("run_sql", {"sql": f"SELECT * FROM {view}"}) for view in VIEWS)
     found = {"query": MARK}
     filters = ({"group_by": "session"}, {"regex": True, "query": "evil.ex"}, {"tool": HOSTILE[:90]})
     for more in ({}, *filters):

@@ -234,7 +234,6 @@ def _asked(login: str, session: str) -> list[tuple[str, dict[str, Any]]]:
         ("compare_sessions", {"id1": OF_TEAM, "id2": short}),
         ("read_artifact", {"ref": f"ax://session/{session}"}),
         ("read_artifact", {"ref": f"ax://session/{session}/event/1"}),
-        ("count_events", {"group_by": "tool", "session_id": session}),
         ("list_sessions", {"project": WORD}),
         ("get_project_info", {"project": WORD}),
         ("read_artifact", {"ref": f"ax://lessons/{WORD}"}),
@@ -268,9 +267,11 @@ def test_searches_counts_lists_and_totals_hold_nothing_of_it(team: Team, login: 
     seen = len(team.sessions(login))
     listed = team.ask(login, "list_sessions", {"limit": 50})
     assert len(listed["data"]["sessions"]) == seen and f"Found {seen} session" in listed["summary"]
-    said = [listed, *(team.ask(login, "count_events", {"group_by": by}) for by in (
-        "tool", "program", "file", "project", "agent", "model", "day", "session"))]  # fmt: skip
-    said += [team.ask(login, "get_project_info", {"limit": 50}), team.ask(login, "list_sessions", {"sort": "cost"})]
+    said = [
+        listed,
+        team.ask(login, "get_project_info", {"limit": 50}),
+        team.ask(login, "list_sessions", {"sort": "cost"}),
+    ]
     said += [team.ask(login, "list_sessions", {"path": "helio"}), team.ask(login, "list_sessions", {"query": WORD})]
     assert WORD not in json.dumps(said[:-1]) and "cobalt" not in json.dumps(said)
     total = team.answers(login).health().index
@@ -295,10 +296,10 @@ INJECTED = (
 
 @pytest.mark.parametrize("text", part(INJECTED, 0, 3))
 def test_sql_in_an_argument_is_text(team: Team, text: str) -> None:
-    tools = ("list_sessions", "get_project_info", "count_events", "search_event_previews", "get_session_details")
+    tools = ("list_sessions", "get_project_info", "search_event_previews", "get_session_details")
     names = ("query", "project", "path", "tool", "session_id", "commit", "pr", "since")
     for tool, name in product(tools, names):
-        given = {name: text, **({"group_by": "tool"} if tool == "count_events" else {})}
+        given = {name: text}
         if tool == "search_event_previews" and name != "query":
             given["query"] = "gauge"
         found = json.dumps(team.ask("bob", tool, given))
@@ -362,8 +363,6 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert set(listed("ann", "ann")) == {PRIVATE[:8], OF_PROJECT[:8], OF_TEAM[:8]}
     found = team.ask("bob", "search_event_previews", {"query": "gauge", "order": "newest", "user": "bob"})
     assert {match["session_id"] for match in found["data"]["matches"]} == {BOBS[:8]}
-    counted = team.ask("bob", "count_events", {"group_by": "user"})["data"]["rows"]
-    assert {row[0] for row in counted} == {"Ann", "Bob"}
     assert listed("bob", "Ann") == listed("bob", "ann"), "as others see them"
     assert "nobody of the team" in team.ask("bob", "list_sessions", {"user": "zoe"})["error"]["message"]
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"

@@ -130,13 +130,6 @@ def test_projects_agree(both: Both, arguments: dict[str, Any]) -> None:
     both.agree("get_project_info", arguments)
 
 
-@pytest.mark.parametrize("group", part(GROUPS, 0, 2))
-def test_counts_agree(both: Both, group: str) -> None:
-    for more in COUNTS:
-        refused = more.get("measure") == "tokens" and group in ("tool", "program", "file")
-        both.agree("count_events", {"group_by": group, **more}, succeeds=not refused)
-
-
 @pytest.mark.parametrize("query", part(QUERIES, 0, 3))
 def test_searches_agree(both: Both, query: str) -> None:
     for more in part(SEARCHES, QUERIES.index(query) // 3, 6):
@@ -169,14 +162,14 @@ def test_references_agree(both: Both, reference: str) -> None:
     both.agree("read_artifact", {"ref": reference}, succeeds=None)
 
 
-@pytest.mark.parametrize("tool", ("list_sessions", "search_event_previews", "get_session_details", "count_events"))
+@pytest.mark.parametrize("tool", ("list_sessions", "search_event_previews", "get_session_details"))
 def test_what_is_refused_is_refused_by_both(both: Both, tool: str) -> None:
     for arguments in ({"nonsense": 1}, {"session_id": "nope"}, {"cursor": "nope"}, {"query": ""}, {"limit": -1}):
         both.agree(tool, arguments, succeeds=None)
 
 
 COMMANDS = (
-    ("sessions", "--sort", "cost"), ("projects",), ("count", "--by", "tool"), ("cost", "--by", "project"),
+    ("sessions", "--sort", "cost"), ("projects",), ("cost", "--by", "project"),
     ("cost", "--by", "day"), ("cost", "--by", "model"), ("report", "--since", "2026-01-01"), ("lessons",), ("week",),
     ("search", "database is locked", "--newest"), ("search", "error", "--newest", "--failed"), ("show", "last"),
     ("analyze", "last"), ("resume", "last"),
