@@ -583,7 +583,7 @@ def test_what_a_form_or_a_carrier_finds_anywhere_is_masked() -> None:
             (form.kind, secret)
             for form in FORMS
             for begin in _compiled(form.bounded).finditer(text)
-            for secret in _found_by_rule(form.rule, [begin.start()], text)
+            for secret in _found_by_rule(form.rule(form.look), [begin.start()], text)
         ]
         found += [
             (carrier.kind, secret)

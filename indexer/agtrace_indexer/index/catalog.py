@@ -187,6 +187,13 @@ class Catalog:
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
+    def stamps(self) -> dict[str, str]:
+        """Return the stamp of each file that is there, by path, but for those that may change without it changing."""
+        rows = self.connection.execute(
+            "SELECT path, stamp FROM file WHERE NOT gone AND status NOT IN ('forgotten', 'unreadable')"
+        )
+        return dict(rows.fetchall())
+
     def take_stamps_away(self, secrets: Iterable[str] | None = None) -> None:
         """Have every file, or those with one of these secrets, count as changed, until it is read and has a stamp."""
         of_them = "id IN (SELECT s.file_id FROM secret x JOIN session s ON s.id = x.session_id WHERE x.value = ?)"

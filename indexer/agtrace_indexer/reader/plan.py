@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agtrace_schema.patterns import later
@@ -109,10 +110,13 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
 def _plan_of_all(
     catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str], archived: Iterable[Found]
 ) -> Plan:
-    known = catalog.known()
-    listed = walk(roots, follow=True, is_log=lambda path: _may_be_log(path, known))
-    files = [file for file in listed if not file.path.startswith(catalog.own_files)]
-    found, all_looked_into = look_into(described(files, SIDECARS), known, rebuild=rebuild)
+    known_once = cache(catalog.known)
+    listed = walk(roots, follow=True, is_log=lambda path: _may_be_log(path, known_once()))
+    files = described([file for file in listed if not file.path.startswith(catalog.own_files)], SIDECARS)
+    if not (rebuild or again or archived) and catalog.stamps() == {file.path: file.stamp for file in files}:
+        return Plan(seen=len(files))
+    known = known_once()
+    found, all_looked_into = look_into(files, known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
     there = {file.path for file in found}

@@ -70,7 +70,7 @@ class _BuiltIn:
 
     def __init__(self, kept: Path | None) -> None:
         looked = [
-            (look, _led_finder(form.rule) if form.leads else _finder(form.rule, look))
+            (look, _led_finder(form.rule(look)) if form.leads else _finder(form.rule(look), look))
             for form, look in zip(forms(), first_looks(), strict=True)
         ]
         looked += [(carrier.look, _finder(carrier, carrier.look)) for carrier in ALL]
@@ -336,11 +336,10 @@ class Redactor:
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""
+        rule = form.rule(own_look(form.pattern))
         try:
             for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
-                yield from (
-                    span for span in secret_of(form.rule, found) if not self.allows(text[span.start : span.end])
-                )
+                yield from (span for span in secret_of(rule, found) if not self.allows(text[span.start : span.end]))
         except TimeoutError:
             yield Span(0, len(text), form.kind)
 

@@ -66,10 +66,9 @@ class Form(Struct, frozen=True):
         """The pattern including what must surround it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
 
-    @property
-    def rule(self) -> Carrier:
-        """The form as a rule, which needs no judgement."""
-        return Carrier(self.kind, self.look, self.bounded)
+    def rule(self, look: Look) -> Carrier:
+        """Return the form, found by a first look, as a rule, which needs no judgement."""
+        return Carrier(self.kind, look, self.bounded)
 
 
 _PART = later(
