@@ -14,14 +14,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 import click
 import yaml
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.redact.rules import LOOKS, kept_looks
-from agtrace_schema import analysis, answers, comparison, database, events, status, wire
+from agtrace_schema import answers, database, events, wire
 from pydantic import BaseModel
 
 from agtrace import settings
@@ -174,9 +173,8 @@ Every answer is one JSON object, an `McpResponse` (`wire.py`): {_fields(wire.Mcp
 as are parts that don't apply; `summary` has at most 100 characters. An error is an `McpError`:
 {_fields(wire.McpError)}; its codes are {", ".join(f"`{code}`" for code in get_args(answers.ErrorCode))}.
 
-What a field is and means stands beside it in `agtrace_schema`.
-
-{_answer_models()}
+What each tool puts into `data`, and what each field means, stands in `agtrace_schema`: `answers.py`, `comparison.py`,
+`analysis.py`, `reports.py`, `status.py`.
 
 ## Tables
 
@@ -208,20 +206,6 @@ def _event_table() -> str:
         fields = ", ".join(f"`{field}`" for field in kind.__struct_fields__)
         rows.append(f"| `{name}` | {_first_line(kind)} | {fields} |")
     return "\n".join(rows)
-
-
-def _answer_models() -> str:
-    return "\n".join(part for module in (answers, comparison, status, analysis) for part in _models(module))
-
-
-def _models(module: ModuleType) -> Iterator[str]:
-    """Yield the models of a module, a paragraph each."""
-    source = inspect.getsource(module)
-    for name, base in re.findall(r"^class (\w+)\((Model|SessionHead)\b", source, re.MULTILINE):
-        model = getattr(module, name)
-        fields = ", ".join(f"`{field}`" for field in model.__annotations__)
-        more = "" if base == "Model" else f" Beside the fields of {base}:"
-        yield f"**{name}**: {_first_line(model)}{more} {fields}\n"
 
 
 _TABLE = re.compile(r"((?:^--[^\n]*\n)*)CREATE (VIRTUAL )?TABLE (\w+)", re.MULTILINE)

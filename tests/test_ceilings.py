@@ -19,7 +19,7 @@ CEILINGS = {
     "files of the product": 361,
     "settings": 39,
     "lines of tests": 55_000,
-    "words of documentation": 24_400,
+    "words of documentation": 22_800,
     "dependencies": 23,
 }
 
