@@ -24,6 +24,7 @@ e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offli
 
 thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets, an hour of the storm; two hours or more
 	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m "" -o faulthandler_timeout=7200
+	-pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock  # where it is, and has its data
 
 lint: $(READY)
 	$(BIN)/ruff check .
