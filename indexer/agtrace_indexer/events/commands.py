@@ -69,14 +69,14 @@ class Command(Struct, frozen=True):
         What only prepares another program doesn't count: `cd`, a program whose output is a word of the other one, and
         PowerShell's `$name = value`.
         """
-        name = ""
+        word = name = ""
         for part in programs(self.text[:LONGEST_COMMAND]):
-            name = name or part.program
             prepares = part.substituted or part.program in _ON_THE_WAY or part.program.startswith("$")
+            if part.program and not (name and prepares):
+                word, name = part.words[0], part.program
             if part.program and not prepares:
-                name = part.program
                 break
-        return masked(name) if _NAME.fullmatch(name) else None
+        return name if _NAME.fullmatch(name) and masked(word) == word else None
 
 
 def shell_command(tool: str, arguments: Json, tools: Tools) -> Command | None:

@@ -40,7 +40,7 @@ _RULES = (
 COMPILED_FILE = "redaction.compiled"
 """The name of the file that keeps Hyperscan's compilation of the built-in rules for the next process."""
 
-ENGINE = 8
+ENGINE = 9
 """To be raised when the same rules would mask something else."""
 
 KEY_FILE = "redaction.key"

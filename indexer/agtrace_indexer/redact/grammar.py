@@ -358,7 +358,8 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
         return None
     if join.written == "option" and "`" in named:
         return None
-    if sign == "," and said.isidentifier() and not is_jumbled(said) and ("_" in said or said.isupper()):
+    is_name = said.isidentifier() and not is_jumbled(said) and ("_" in said or said.isupper())
+    if sign == "," and "]" not in named and is_name:  # one that a selector of CSS ends with is no item of a list
         return None
     if join.takes == "line" and "\n" in found[0] and sort(said) is Sort.WORD:
         return None
