@@ -6,7 +6,7 @@ the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes 
 
 from __future__ import annotations
 
-VERSION = 11
+VERSION = 12
 """Kept in the file as `user_version`."""
 
 TABLES = """
@@ -413,19 +413,16 @@ CREATE VIRTUAL TABLE words USING fts5(
 );
 CREATE VIRTUAL TABLE word USING fts5vocab(words, row);
 
--- The vocabulary: the words of `words`, sorted, in chunks (each word between line breaks, zstd), and the trigrams in
--- each chunk. base: 1 for the chunks of the last full listing, 0 for words added since, some of them perhaps again.
+-- The vocabulary: the words of `words`, each between line breaks. base: 1 for those of the last full listing, 0
+-- for words added since, some of them perhaps again.
 CREATE TABLE vocabulary (
   id INTEGER PRIMARY KEY,
   base INTEGER NOT NULL,
-  words BLOB NOT NULL
+  words BLOB NOT NULL,
+  checksum INTEGER NOT NULL      -- CRC-32
 );
-CREATE VIRTUAL TABLE vocabulary_part USING fts5(
-  words, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1'
-);
-CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """
-"""The word index: made if SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
+"""The word index: made if SQLite has FTS5; without it search reads the blocks."""
 
 RANKED = """
 -- The words of events, which FTS5 ranks by BM25: rowid = event.id, the event may be gone. Derived from the blocks, it

@@ -223,7 +223,7 @@ def found(database: Path) -> dict[str, list[int]]:
     [
         ["DELETE FROM words_data WHERE id > 10"],
         ["UPDATE vocabulary SET words = x'00ff'"],
-        ["DROP TABLE trigram", "DROP TABLE word"],
+        ["DROP TABLE vocabulary", "DROP TABLE word"],
     ],
     ids=lambda statements: statements[0],
 )

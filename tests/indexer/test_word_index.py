@@ -156,12 +156,6 @@ def test_the_vocabulary_finds_what_reading_through_all_words_finds(
             assert found == found_by_reading(known, piece, begins, ends), piece
 
 
-def test_the_vocabulary_finds_the_last_word_of_a_chunk_by_its_last_letter(connection: sqlite3.Connection) -> None:
-    known = [b"w%02d" % number for number in range(word_index.CHUNK - 1)]
-    word_index.add_words(connection, [*known, "z潮".encode()])
-    assert word_index.find(connection, "潮".encode(), begins=False, ends=True, most=100) == {"z潮".encode()}
-
-
 def test_a_piece_that_too_many_words_have_narrows_nothing_down(connection: sqlite3.Connection) -> None:
     word_index.add_words(connection, [b"word%d" % number for number in range(500)])
     assert word_index.find(connection, b"word", begins=True, ends=False, most=499) is None
@@ -413,6 +407,6 @@ def test_words_that_a_crash_left_half_indexed_are_completed_by_the_next_run(
 
 
 def test_a_word_index_whose_creation_was_cut_off_is_created_by_the_next_run(connection: sqlite3.Connection) -> None:
-    connection.execute("DROP TABLE trigram")
+    connection.execute("DROP TABLE vocabulary")
     assert word_index.prepared(connection)
     cover(connection)
