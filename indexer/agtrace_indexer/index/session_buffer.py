@@ -17,7 +17,7 @@ from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.ranking import is_ranked, words_of
-from agtrace_indexer.index.sums import changes_from, sum_turns
+from agtrace_indexer.index.sums import sum_turns
 from agtrace_indexer.redact.engine import Noted
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock
 
@@ -272,11 +272,9 @@ class SessionBuffer(Struct):
                 (self.session_id, by, -1 if rolled_back else 1, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )
             self.touch(turn)
-            changes_from(self.connection, self.session_id, 0)
 
     def _note_change(self, event_index: int) -> None:
-        """Note that an event changed that others come after, perhaps in sums."""
-        changes_from(self.connection, self.session_id, event_index)
+        """Note that an event changed that others come after."""
         found = self.connection.execute(
             "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?", (self.session_id, event_index)
         ).fetchone()
@@ -313,7 +311,6 @@ class SessionBuffer(Struct):
         self.block.t0 = self.block.t0 or first
         self.untimed = False
         self.touch(0)
-        changes_from(self.connection, self.session_id, 0)
 
     def _answer_call(self, result: Event) -> None:
         """Record on a call how it ended; its row may still be gathered, or already be in the index."""
@@ -324,7 +321,6 @@ class SessionBuffer(Struct):
             row = self.rows[position]
             row[7], row[8], row[13] = outcome, result.event_index, result.duration_ms
             return
-        changes_from(self.connection, self.session_id, result.link)
         self.connection.execute(
             "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
             (outcome, result.event_index, result.duration_ms, self.session_id, result.link),
