@@ -15,10 +15,10 @@ from agtrace.settings.schema import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = {
-    "lines of the product": 74_395,
+    "lines of the product": 74_304,
     "files of the product": 361,
     "settings": 39,
-    "lines of tests": 55_000,
+    "lines of tests": 54_882,
     "words of documentation": 22_800,
     "dependencies": 23,
 }
