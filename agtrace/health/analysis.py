@@ -3,10 +3,9 @@
 Sub-agents are rolled up into the session that started them: their findings are listed among its own, with their id,
 and their tool calls count in its score. The rules are in `agtrace/health/detectors`; the index keeps what they find.
 
-The score is 100 minus what each part of a session's health cost the human. What the human corrected weighs most, then
-how it ended, then checks that were left failing, failed calls and loops. Each failure costs less than the one before,
-so that a long session isn't lost for being long. What isn't known costs nothing and says so; if nothing can be judged
-there is no score at all.
+The score is 100 minus what each part of a session's health cost the human: how often they had to come back weighs most,
+then how far from done it ended, whether its last check failed, and the calls that did. If nothing can be judged there
+is no score at all.
 """
 
 from __future__ import annotations
@@ -127,36 +126,37 @@ def examinations(
 
 # -- score -----------------------------------------------------------------------------------------
 
-CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
+CORRECTIONS, OUTCOME, CHECKS, FAILURES = 60, 20, 10, 10
 """The most points that each part can cost."""
 
-_KEPT = 0.5
+_KEPT = 0.65
 """The share of what corrections can cost that each of them leaves."""
-_HALF = 0.5
-"""What counts for that much of a correction: a mild one, and a review that found problems."""
+_REVIEW, _REQUEST = 0.5, 0.1
+"""For how much of a correction problems count that a review or the CI found, and each further request up to one: about
+one in ten is a correction that no rule sees.
+"""
 
 _ENDINGS: dict[Ending, int] = {
-    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
-    "unknown": 6,
+    "finished": 0, "question_left": 5, "error_left": 5, "unknown": 5, "tool_left": 10, "interrupted": 15,
+    "abandoned": 15,
 }  # fmt: skip
-"""A log that ends within a call, or with its result, says little: it may be a copy, or the work was never done."""
+"""Points by how far from done an end is."""
 
-_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
-"""Points for each kind of command that can't be taken back, or that others see, and that nobody asked for."""
-
-_DEEDS = {"dangerous_commands": "something was done unasked", "admitted_mistake": "the model admitted a mistake"}
-
-_UNDONE, _STUCK = 8, 12
-"""Points for a commit, a push or the like that failed and was never made good, and for an end where it was stuck."""
+_TOLD = {
+    "ended_on_failure": "it failed at the end",
+    "left_question": "it couldn't go on without the human",
+    "dangerous_commands": "something was done unasked",
+}
+"""The detectors that cost points of the outcome for each finding: `_WORSE` if it is critical, else `_BAD`."""
+_BAD, _WORSE = 10, 15
 
 _REFUSED_SHARE = 3
 """A session of whose calls one in so many was refused again and again couldn't do what it was asked to."""
-
-_A_FAILURE = 3
+_DOUBLED = 2
 """Points for the first call that failed or never got a result, and for each time that their number and one doubles."""
 
-_LOOP, _LOOPS = 4, ("refused_again", "repeated_failure", "returning_error")
-"""Points for each loop, and the detectors that find them."""
+_ROLLED_UP = ("dangerous_commands", "refused_again", "repeated_failure", "returning_error")
+"""The detectors of which a session shows what they find in its sub-agents."""
 
 
 class Score(Struct, frozen=True):
@@ -175,15 +175,7 @@ def score(session: Examination, agents: Sequence[Examination] = ()) -> Score:
     unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
-    loops = [insight for insight in found if insight.detector in _LOOPS and insight.severity != "Info"]
-    why = counted(len(loops), "loop") if loops else "no loops"
-    parts = [
-        _corrections(session),
-        _outcome(session),
-        _checks(every),
-        _failures(every),
-        ScorePart(part="loops", lost=min(LOOPS, _LOOP * len(loops)), of=LOOPS, why=why),
-    ]
+    parts = [_corrections(session), _outcome(session), _checks(session), _failures(every)]
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
@@ -200,47 +192,38 @@ def _unscored(session: Examination, calls: int, found: Iterable[Insight]) -> str
 
 
 def _corrections(session: Examination) -> ScorePart:
-    times, reviews = session.corrections, session.reviews
-    if not times + reviews:
-        return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
-    weight = times - _HALF * session.mild + _HALF * reviews
-    lost = round(CORRECTIONS * (1 - _KEPT**weight))
-    why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
-    if reviews:
-        found = f"{counted(reviews, 'review')} found problems"
-        why = f"{why}, and {found}" if times else found
-    return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why)
+    times = session.corrections
+    reviewed = any(one.detector == "review_problems" and one.severity != "Info" for one in session.insights)
+    why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}" if times else ""
+    if reviewed:
+        why = f"{why}, and a review or the CI found problems" if why else "a review or the CI found problems"
+    more = max(0, session.requests - times)
+    if more:
+        why = f"{why or 'the human corrected nothing'}, but wrote {counted(more, 'further request')}"
+    lost = round(CORRECTIONS * (1 - _KEPT ** (times + _REVIEW * reviewed + min(1, _REQUEST * more))))
+    return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why or "the human corrected nothing")
 
 
 def _outcome(session: Examination) -> ScorePart:
     lost = _ENDINGS[session.ending.ending]
-    if session.ending.ending == "error_left" and not session.spoken:
-        lost = OUTCOME  # nothing was said after it
-    why, ended = [ENDINGS[session.ending.ending]], session.ending.ending
+    why = [ENDINGS[session.ending.ending]]
     for one in session.insights:
-        if one.detector in _DEEDS:
-            lost += _DANGERS[one.severity]
-            why.append(_DEEDS[one.detector])
-        elif one.detector == "ended_on_failure" and ended != "error_left":
-            lost += _UNDONE
-            why.append("the last commit, push or the like failed")
-        elif one.detector == "left_question":
-            lost += _STUCK
-            why.append("it couldn't go on without the human")
+        if one.detector in _TOLD:
+            lost += _WORSE if one.severity == "Critical" else _BAD
+            why.append(_TOLD[one.detector])
         elif one.detector == "refused_again" and _REFUSED_SHARE * one.count >= session.calls:
             lost = OUTCOME
             why.append("what it had to do was refused")
     return ScorePart(part="outcome", lost=min(lost, OUTCOME), of=OUTCOME, why="; ".join(dict.fromkeys(why)))
 
 
-def _checks(every: Sequence[Examination]) -> ScorePart:
-    turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
-    if not turns:
-        return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")
-    why = f"{counted(failed, 'check')} failed, but all passed in the end" if failed else "all passed"
+def _checks(session: Examination) -> ScorePart:
+    run, failed, failing = session.checks
+    why = f"{counted(failed, 'check')} failed, but the last one passed" if failed else "all passed"
     if failing:
-        why = f"{failing} of {counted(turns, 'turn')} with checks ended with a failing check"
-    return ScorePart(part="checks", lost=round(CHECKS * failing / turns), of=CHECKS, why=why)
+        why = "the last check failed"
+    lost = CHECKS if failing else 0
+    return ScorePart(part="checks", lost=lost, of=CHECKS, why=why if run else "no tests, builds or linters were run")
 
 
 def _failures(every: Sequence[Examination]) -> ScorePart:
@@ -248,7 +231,7 @@ def _failures(every: Sequence[Examination]) -> ScorePart:
     calls, failed, unanswered, probes = sums
     if not calls:
         return ScorePart(part="failures", lost=0, of=FAILURES, why="no tool was called")
-    lost = min(FAILURES, round(_A_FAILURE * log2(1 + failed + unanswered)))
+    lost = min(FAILURES, round(_DOUBLED * log2(1 + failed + unanswered)))
     phrases = (
         f"{failed:,} of {counted(calls, 'tool call')} failed ({failed / calls:.0%})" if failed else "",
         f"{unanswered:,} of {counted(calls, 'tool call')} never got a result" if unanswered else "",
@@ -274,7 +257,7 @@ class Examined(NamedTuple):
     health: Examination
 
     def insights(self, *, as_agent: bool = False) -> list[Insight]:
-        """Return its findings; those of a sub-agent carry its id."""
+        """Return its findings; of a sub-agent those about its deeds, with its id: its parent answers for the end."""
         id = self.session_id
         return [
             replace(
@@ -283,6 +266,7 @@ class Examined(NamedTuple):
                 evidence=[replace(one, ref=f"ax://event/{id}/{one.event_index}") for one in insight.evidence],
             )
             for insight in self.health.insights
+            if not as_agent or insight.detector in _ROLLED_UP
         ]
 
 

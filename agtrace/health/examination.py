@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from agtrace_schema.analysis import Insight, SessionEnding, SessionFigures, Severity, Timeline, TimeSpent, TokenShares
 from msgspec import DecodeError, Struct, json
@@ -21,13 +21,12 @@ How = Literal["instead", "before"]
 
 
 class Checks(NamedTuple):
-    """The turns of a session that ran checks."""
+    """The tests, builds and linters that a session ran."""
 
-    turns: int
-    failing: int
-    """Those whose last check failed."""
+    run: int
     failed: int
-    """Checks that failed."""
+    failing: bool
+    """Whether the last one failed."""
 
 
 class Experience(NamedTuple):
@@ -69,11 +68,9 @@ class Examination(Struct, frozen=True):
     """Calls that only looked whether something is there."""
     turns: int
     corrections: int
-    """What the human corrected, refusals without a word among it."""
-    mild: int
-    """Those that count half: refusals without a word, and those that little speaks for."""
-    reviews: int
-    """Reviews by another model that found problems."""
+    """What the human corrected, in words or with a failure."""
+    requests: int
+    """Further texts of the human, not those of a few words."""
     checks: Checks
     ending: SessionEnding
     insights: list[Insight]
@@ -81,8 +78,6 @@ class Examination(Struct, frozen=True):
     that other sessions can make longer."""
     untold: bool
     """Whether its log doesn't say how its calls ended."""
-    spoken: bool
-    """Whether the model said anything after the event that shows how it ended."""
     time: TimeSpent
     shares: TokenShares
     figures: SessionFigures
@@ -95,9 +90,6 @@ class Examination(Struct, frozen=True):
 
 _DECISIONS = "findings.json"
 """A file of the data folder: the id of a session -> the keys of its findings that a person called wrong."""
-
-_COUNTED: dict[str, dict[str, Any]] = {"corrections": {"corrections": 0, "mild": 0}, "review_problems": {"reviews": 0}}
-"""What the score counts of a detector besides its findings, as it is without them."""
 
 
 def called_wrong(folder: Path) -> dict[str, list[str]]:
@@ -131,5 +123,5 @@ def accepted(found: Examination, wrong: Collection[str]) -> Examination:
     ]
     if not gone:
         return found
-    counted = {name: value for one in gone for name, value in _COUNTED.get(one.detector, {}).items()}
-    return replace(found, insights=[one for one in found.insights if one not in gone], **counted)
+    corrections = 0 if any(one.detector == "corrections" for one in gone) else found.corrections
+    return replace(found, insights=[one for one in found.insights if one not in gone], corrections=corrections)

@@ -35,9 +35,9 @@ from agtrace.health.experience import experiences
 from agtrace.health.facts.actions import is_api_error, is_passed_over, is_probe
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import files_read
-from agtrace.health.facts.checks import checks, problems_in, reviews
+from agtrace.health.facts.checks import checks, problems_in
 from agtrace.health.facts.context import CHARS_PER_TOKEN, compactions, figures
-from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.corrections import corrections, requests
 from agtrace.health.facts.ending import ending_of, unanswered
 from agtrace.health.facts.time_spent import time_spent
 from agtrace.health.finding import Detector, Finding
@@ -121,21 +121,18 @@ def examine(
     quoted |= {entry.event_index: entry for entry in history.entries}
     found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
     calls = [call for call in history.calls if not is_probe(call)]
-    corrected, ending = corrections(history), ending_of(history)
     return Examination(
         calls=len(calls),
         failed=sum(call.failed and not is_passed_over(call) for call in calls),
         unanswered=sum(1 for _ in unanswered(history)),
         probes=len(history.calls) - len(calls),
         turns=history.turns,
-        corrections=len(corrected),
-        mild=sum(correction.mild for correction in corrected),
-        reviews=len(reviews(history)),
+        requests=requests(history),
+        corrections=sum(one.how != "silent" for one in corrections(history)),
         checks=checks(history),
-        ending=ending,
+        ending=ending_of(history),
         insights=[_insight(detector, finding, history, quoted) for detector, finding in found],
         untold=not failures_known(session.provider, session.tool_calls),
-        spoken=any(message.event_index > (ending.event_index or 0) for message in history.messages),
         time=time_spent(history),
         shares=token_shares(history),
         figures=figures(history),

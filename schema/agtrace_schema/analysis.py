@@ -15,7 +15,7 @@ Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]
 Ending = Literal["finished", "question_left", "error_left", "tool_left", "interrupted", "abandoned", "unknown"]
 """How a session ended. `finished` means that the model had the last word, not that it succeeded."""
 
-Part = Literal["corrections", "outcome", "checks", "failures", "loops"]
+Part = Literal["corrections", "outcome", "checks", "failures"]
 
 
 # -- one session -----------------------------------------------------------------------------------

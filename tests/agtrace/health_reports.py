@@ -67,7 +67,7 @@ FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
     ("left_question", "Outcome", "Info", "it ended with a question of the model", "Shall I remove the old column?"),
 )  # fmt: skip
 PARTS: tuple[tuple[Part, int], ...] = (
-    ("corrections", 50), ("outcome", 20), ("checks", 10), ("failures", 12), ("loops", 8),
+    ("corrections", 60), ("outcome", 20), ("checks", 10), ("failures", 10),
 )  # fmt: skip
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -9,7 +9,6 @@ DETECTORS: tuple[Detector, ...] = (
     outcome.find_corrections,
     outcome.find_review_problems,
     dangers.find_dangerous_commands,
-    outcome.find_admitted_mistake,
     failures.find_failing_check,
     failures.find_refused_again,
     failures.find_repeated_failure,

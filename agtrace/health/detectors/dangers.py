@@ -13,9 +13,9 @@ from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, only_reads, quoted
+from agtrace.health.facts.actions import asks_human, command_of, only_reads, quoted
 from agtrace.health.finding import Finding, detector
-from agtrace.health.history import Call, History, Message, Said
+from agtrace.health.history import Call, History, Message, Notice, Said
 from agtrace.text.numbers import counted
 
 
@@ -42,7 +42,7 @@ _OF_A_USER = later(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
 """The home directory that a path begins with."""
 _OUTSIDE = later(_ELSEWHERE)
 _FORCED = r"(?:-f|--force)(?: |$)"
-_DELETED = "deleted a folder outside the project"
+_DELETED, _THROWN = "deleted a folder outside the project", "threw away uncommitted work"
 _MADE = later(
     r"(?:\bmkdir (?:-p )?|\btouch |\bgit init (?:-\S+ )*|\bgit clone \S+ | -o |(?<![0-9&>])>{1,2} ?)"
     r"(?=[\"']?(~?[\w./-]{3,}))(?:[\"']([^\"'\n]{3,200})[\"'])?"
@@ -78,10 +78,10 @@ _DANGERS = (
         "releas|publi|deploy|ship|tag|version|appl|roll|prod|launch|push|veröffentlich|发布|公開",
     ),
     _danger(
-        "threw away uncommitted work",
+        _THROWN,
         "Warning",
-        r"git (?:reset --hard|clean -\w*f|checkout (?:-- )?\.$|restore \.$|stash clear)",
-        "reset|discard|clean|throw|revert|undo|restore|stash",
+        r"git (?:reset --hard|clean -\w*f|checkout (?:-- |\.$)|restore (?!--staged)|stash (?:clear|drop))",
+        "reset|discard|clean|throw|revert|undo|restore|stash|drop|remove|delete",
     ),
     _danger(
         _DELETED,
@@ -100,43 +100,33 @@ _DANGERS = (
         "skipped Git hooks",
         "Warning",
         r"git (?:commit|push)\b.* (?:--no-verify|-n)\b",
-        "no-verify|skip|bypass|without",
+        r"\bno.{0,3}ver|verif|skip|bypass|without|ignor|hook",
     ),
-)
-
-_YES = later(
-    r"\W*(?:y|yes|yep|yeah|ok|okay|sure|go ahead|please do|"
-    r"(?:please )?(?:do|run) (?:it|that|this|these|those|them)|ja|oui|sí|si|はい|是|好)\b",
-    re.IGNORECASE,
 )
 
 _LONGEST_WORD = 60
 """A longer word with spaces in it is a text, such as the message of a commit."""
 _ASKING = (UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INJECTED)
 
+_STATES = later(r"\bgit (?:status|diff (?:\S+ )*--(?:name-only|name-status|stat))\b")
+_CHANGED = later(r"(?m)^(?: ?[MADRCTU?!]{1,2}\s+|\s+(?:modified|new file|deleted):\s+)(\S+)")
+"""A file in what these print."""
 
-@detector("Outcome", version=5)
+
+@detector("Outcome", version=6)
 def find_dangerous_commands(history: History) -> Iterator[Finding]:
     """A command published a package, released or deployed something, force-pushed, pushed to the main branch, threw
-    away uncommitted work, deleted a folder outside the project, destroyed infrastructure or skipped Git hooks, and no
-    request had asked for it, nor had the human agreed to it.
+    away uncommitted work that wasn't the session's, deleted a folder outside the project, destroyed infrastructure or
+    skipped Git hooks, and nothing that the human said in the whole session speaks of it, no answer to a question, no
+    plan and nothing that the model had announced before they answered.
     """
     found: dict[_Danger, list[tuple[Call, str]]] = {}
-    asked: list[str] = []
+    asked = list(_asked(history))
     made = _Made(history)
-    message = answered = ""
-    for entry in history.entries:
-        if isinstance(entry, Message):
-            message = entry.text
-        elif isinstance(entry, Said) and entry.kind in _ASKING:
-            asked.append(entry.text.lower())
-            answered = message if _YES.match(entry.text) else ""
-        elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
-            for danger, part in _dangers(entry, asked, history.cwd):
-                if danger.does == _DELETED and made.owns(entry):
-                    continue
-                if danger.command.search(answered) is None:
-                    found.setdefault(danger, []).append((entry, part))
+    for call in history.calls:
+        for danger, part in _dangers(call, asked, history.cwd) if call.outcome is not Outcome.REJECTED else ():
+            if not (danger.does == _DELETED and made.owns(call)) and (danger.does != _THROWN or made.others(call)):
+                found.setdefault(danger, []).append((call, part))
     for danger, calls in found.items():
         often = "" if len(calls) == 1 else f" {counted(len(calls), 'time')}"
         yield Finding.of(
@@ -147,8 +137,26 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
         )
 
 
+def _asked(history: History) -> Iterator[str]:
+    """Yield, in lower case, what the human said in a session, what the model had said that they answered, and the
+    plans and answers that they gave the model's tools.
+    """
+    message = ""
+    for entry in history.entries:
+        if isinstance(entry, Message):
+            message = entry.text
+        elif isinstance(entry, Said) and entry.kind in _ASKING:
+            yield from (entry.text.lower(), message.lower())
+        elif isinstance(entry, Notice) and entry.kind.startswith("queue-operation"):
+            yield entry.text.lower()
+        elif isinstance(entry, Call) and asks_human(entry):
+            yield entry.result.lower()
+            if entry.outcome is Outcome.OK and isinstance(entry.arguments, dict):
+                yield str(entry.arguments.get("plan", "")).lower()
+
+
 def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[tuple[_Danger, str]]:
-    """Yield what a call does that is dangerous and that no request asked for, with that part of its command."""
+    """Yield what a call does that is dangerous and that nobody asked for, with that part of its command."""
     command = command_of(call)
     if command is None:
         return
@@ -166,17 +174,27 @@ class _Made:
         self._calls = deque(history.calls)
         self._made: set[str] = set()
         self._printed: set[str] = set()
+        self._changed: set[str] = set()
+        """The files that Git last said were changed."""
+
+    def others(self, throwing: Call) -> bool:
+        """Whether a call throws away what Git last said was changed, and the session hadn't written."""
+        self._look(throwing)
+        named = [
+            word
+            for part in parts(command_of(throwing) or "")
+            for word in part.words[2:]
+            if "/" in word or "." in word[1:]
+        ]
+        foreign = {path for path in self._changed if not any(one.endswith(path) for one in self._made)}
+        return any(not named or "stash" in (command_of(throwing) or "") or path in named for path in foreign)
 
     def owns(self, deleting: Call) -> bool:
         """Whether all that a call deletes elsewhere the session had made something in, or had printed exactly.
 
         The call is no earlier than the one asked about last.
         """
-        while self._calls and self._calls[0].event_index < deleting.event_index:
-            call = self._calls.popleft()
-            if call.outcome is not Outcome.REJECTED:
-                self._made.update(call.writes, *_MADE.findall(command_of(call) or ""))
-                self._printed.update(() if only_reads(call) else _PRINTED.findall(call.result))
+        self._look(deleting)
         deleted = [
             word.rstrip("/*")
             for part in parts(command_of(deleting) or "")
@@ -188,6 +206,17 @@ class _Made:
             path in self._printed or (path and any(f"{one}/".startswith(f"{path}/") for one in self._made))
             for path in deleted
         )
+
+    def _look(self, until: Call) -> None:
+        """Note what the calls before this one made, printed and said of the changes."""
+        while self._calls and self._calls[0].event_index < until.event_index:
+            call = self._calls.popleft()
+            command = command_of(call) or ""
+            if call.outcome is not Outcome.REJECTED:
+                self._made.update(call.writes, *_MADE.findall(command))
+                self._printed.update(() if only_reads(call) else _PRINTED.findall(call.result))
+            if call.outcome is Outcome.OK and _STATES.search(command):
+                self._changed = set(_CHANGED.findall(call.result))
 
 
 def _outside(word: str, project: str | None) -> str:

@@ -25,7 +25,7 @@ from agtrace.health.facts.actions import (
 )
 from agtrace.health.facts.causes import WELL, cause_of
 from agtrace.health.facts.changes import changed_files
-from agtrace.health.facts.checks import KINDS, OF_THE_MACHINE, Kind, is_check, kinds_of
+from agtrace.health.facts.checks import DISCLOSED, KINDS, OF_THE_MACHINE, Kind, is_check, kinds_of
 from agtrace.health.facts.ending import ending_of
 from agtrace.health.finding import Finding, detector, took
 from agtrace.health.history import Call, History, derived
@@ -39,12 +39,6 @@ _EVERYTHING = later(
     r"\b(?:npm|pnpm|yarn|bun|make|just|task|mise|nx|turbo)\b(?: run)? (?:verify|validate|ci|all|preflight|check:all)\b"
 )
 """A task that runs all checks of a project."""
-_DISCLOSED = later(
-    r"(?i)\b(?:fail\w*|errors?|timeouts?|warnings?)\b[^\n.]{0,120}"
-    r"\b(?:unrelated|pre-?existing|not (?:related|caused)|outside)\b"
-    r"|\b(?:unrelated|(?:pre-?)?existing)\b[^\n.]{0,80}\b(?:fail\w*|errors?|timeouts?|issues?)\b"
-)
-"""How a model says that a failure isn't its own."""
 _PLACE = later(r"[\w/\\-]\.\w{1,5}(?::|\()\d")
 _SHOWN, _COMMAND, _ERROR, _LAST = 120, 60, 100, 1_500
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
@@ -95,10 +89,10 @@ def find_repeated_failure(history: History) -> Iterator[Finding]:
     yield from _again(history, same=True)
 
 
-@detector("Failures", version=3)
+@detector("Failures", version=4)
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """Different calls got the same error at least 6 times, or 4 times over two minutes or more if they were no edits,
-    no checks of the code and did more than read; numbers, paths and quoted texts in it don't matter.
+    """Different calls got the same error at least 6 times, or 4 times over two minutes or more if the machine was
+    its cause; not edits, and not checks of the code. Numbers, paths and quoted texts in it don't matter.
     """
     yield from _again(history, same=False)
 
@@ -107,16 +101,16 @@ def _again(history: History, *, same: bool) -> Iterator[Finding]:
     for cause, calls, times in _same_errors(history):
         if _is_guarded(calls[0], history) or same != _is_one_deed(calls):
             continue
+        machine = OF_THE_MACHINE.search(cause.line) is not None
         lasted = not history.timed or calls[-1].at - calls[0].at >= _LONG_MS
-        edits = not same and all(command_of(call) is None and call.writes for call in calls)
-        if edits or all(map(only_reads, calls)):
-            enough = times >= MANY_RETURNS and (lasted or same)
-        elif same:
-            enough = times >= (MANY_REPEATED if _solved(history, calls) or not cause.sure else RETURNS)
+        reading = all(map(only_reads, calls))
+        if same and not reading:
+            least = MANY_REPEATED if _solved(history, calls) or not cause.sure else RETURNS
         else:
-            checks = any(map(is_check, calls)) and OF_THE_MACHINE.search(cause.line) is None
-            enough = times >= (MANY_RETURNS if checks or not lasted else SOME_RETURNS)
-        if enough:
+            least = SOME_RETURNS if machine and lasted and not reading else MANY_RETURNS
+        edits = all(command_of(call) is None and call.writes for call in calls)
+        fits = same or (not edits and (lasted or not reading) and (machine or not any(map(is_check, calls))))
+        if fits and times >= least:
             yield _finding(history, "attempts got the same error", cause, calls, times)
             if not same:
                 return  # the others mostly tell the same again
@@ -183,7 +177,7 @@ def find_failing_check(history: History) -> Iterator[Finding]:
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
     cause = _cause_in_changes(last, history)
     after = (message.text for message in history.messages if message.event_index > last.event_index)
-    if cause is not None and not any(map(_DISCLOSED.search, after)):
+    if cause is not None and not any(map(DISCLOSED.search, after)):
         yield Finding.of(
             "Warning",
             f"The last {kind if len(kinds_of(last)) == 1 else 'check'} failed: "
@@ -231,10 +225,8 @@ def _left_failing(history: History) -> dict[Kind, Call]:
             left.clear()
         kinds = kinds_of(call)
         passed = kinds if call.outcome is Outcome.OK else _passed(call)
-        for kind in passed:
+        for kind in {*passed, "build"} if passed else ():  # what is tested or linted was built
             left.pop(kind, None)
-            if kind == "test run":
-                left.pop("build", None)  # what is tested was built
         aside = is_probe(call) or _SET_ASIDE.search(command_of(call) or "")
         if call.failed and kinds - passed and not aside and _tells(call, history):
             left |= dict.fromkeys(kinds - passed, call)

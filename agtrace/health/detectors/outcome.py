@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_indexer.landmarks.recognition import landmarks
-from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.events import UserKind
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, named, only_reads, quoted
+from agtrace.health.facts.actions import asks_human, command_of, named, quoted
 from agtrace.health.facts.causes import cause_of
-from agtrace.health.facts.changes import changed_files
-from agtrace.health.facts.checks import is_check, reviews
-from agtrace.health.facts.corrections import Correction, answer_to, corrections
+from agtrace.health.facts.changes import changes
+from agtrace.health.facts.checks import DISCLOSED, PROSE, is_check, reviews
+from agtrace.health.facts.corrections import corrections
 from agtrace.health.facts.ending import ending_of, shown_by
 from agtrace.health.facts.questions import own_words
 from agtrace.health.facts.redone import Again, again
@@ -22,58 +22,49 @@ from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
-_MANY_CORRECTIONS, _MANY_LINES, _FEW_WORDS = 3, 10, 4
+_MANY_CORRECTIONS, _MANY_LINES = 3, 10
 _QUOTES, _PROBLEM = 160, 100
-_TAKES_OUT = later(r"\b(?:git (?!status|log|diff|show)|rm |sed -\w*i|mv )")
-_WENT_WELL = later(r"(?i)\bsuccess|nothing to commit|up.to.date")
+_WENT_WELL = later(r"(?i)\bsuccess|nothing (?:added )?to commit|no changes added|up.to.date|already exists")
+_COMMITTED = later(
+    r"(?i)\bcommitted (?:as|in|to)\b|\bcommit (?:already |actually )?(?:went through|landed)\b"
+    r"|\balready (?:committed|in HEAD)"
+)
 _HANDED_ON = (LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST)
 _BRINGING = ("am", "merge", "pull", "rebase")
 _WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|still \w+ing|sure|okay?)\b")
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 
 
-@detector("Outcome", version=6)
+@detector("Outcome", version=7)
 def find_corrections(history: History) -> Iterator[Finding]:
-    """The human said that the work was wrong, didn't run, wasn't what was asked for, or should be undone, stopped it
-    and had it redone, or refused to have something changed, or three calls. It says how many lines that had been
-    reported done were then replaced, if they are 10 or more.
+    """The human said that the work was wrong, wasn't what was asked for, or should be undone, came back with a failure
+    of what had been made, or refused to have something changed. It says how many lines that had been reported done
+    were then replaced, if they are 10 or more.
     """
     found = corrections(history)
     if not found:
         return
-    spoken = [one for one in found if not one.silent]
-    if not spoken and len(found) < _MANY_CORRECTIONS and not any(_weighs(one, history) for one in found):
-        return
-    worst = next((one for one in found if _weighs(one, history)), found[0])
-    said = f"The human refused {counted(len(found), 'call')} without a word: "
-    said += worst.quote + (f", and then wrote {quoted(worst.then)}" if worst.then else "")
-    maybe = all(one.mild for one in found) and len(found) == 1
-    if spoken:
-        silent = len(found) - len(spoken)
-        strongest = sorted(spoken, key=lambda one: (-one.weight, len(one.quote)))
-        said = (
-            f"The human {'may have ' if maybe else ''}objected to the work {counted(len(spoken), 'time')}: "
-            f"{_quotes([one.quote for one in strongest])}"
-            + (f"; and refused {counted(silent, 'call')} without a word" if silent else "")
-        )
+    said, failures, silent = ([one for one in found if one.how == how] for how in ("words", "failure", "silent"))
+    told = []
+    if said:
+        shortest = sorted((one.quote for one in said), key=len)
+        told.append(f"objected to the work {counted(len(said), 'time')}: {_quotes(shortest)}")
+    if failures:
+        quotes = _quotes([one.quote for one in failures])
+        told.append(f"came back with a failure {counted(len(failures), 'time')}: {quotes}")
+    if silent:
+        first = silent[0].quote + (f", and then wrote {quoted(silent[0].then)}" if silent[0].then else "")
+        told.append(f"refused {counted(len(silent), 'call')} without a word: {first}")
     lines = sum(one.lines for one in found)
     if lines >= _MANY_LINES:
-        said += f"; {lines} lines that had been reported done were redone"
+        told.append(f"{lines} lines that had been reported done were redone")
+    loud = len(said) + len(failures)
     yield Finding.of(
-        "Critical" if len(found) >= _MANY_CORRECTIONS else "Info" if maybe else "Warning",
-        said,
+        "Critical" if loud >= _MANY_CORRECTIONS else "Warning" if loud else "Info",
+        f"The human {'; '.join(told)}",
         [one.event_index for one in found],
         found[0].turn,
     )
-
-
-def _weighs(refused: Correction, history: History) -> bool:
-    """Whether the human refused to have something changed, and didn't only want to say something."""
-    call = next((call for call in history.calls if call.evidence == refused.event_index), None)
-    if call is None or only_reads(call):
-        return False
-    changes = bool(changed_files(call)) or _TAKES_OUT.search(command_of(call) or "") is not None
-    return changes or not refused.then or len(refused.then.split()) >= _FEW_WORDS
 
 
 def _quotes(texts: Sequence[str]) -> str:
@@ -82,10 +73,11 @@ def _quotes(texts: Sequence[str]) -> str:
     return shown if len(texts) <= 2 else f"{shown}, and {len(texts) - 2} more"
 
 
-@detector("Outcome", version=3)
+@detector("Outcome", version=4)
 def find_review_problems(history: History) -> Iterator[Finding]:
     """A review or the CI found problems in what the model had reported done: a review by another model says so in the
-    log, or a turn began with what one had found and then changed something again.
+    log, or a turn began with what one had found and then changed something again. What people say in a review is
+    information.
     """
     known = {one.event_index for one in corrections(history)}
     later = [one for one in again(history).values() if one.reviewed is not None and one.changed]
@@ -96,7 +88,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     problems = [problem for review in found for problem in review.problems]
     times = len(found) + len(later)
     yield Finding.of(
-        "Warning",
+        "Warning" if found or any(one.failed_ci for one in later) else "Info",
         f"A review or the CI found problems in what had been done{f' {times} times' if times > 1 else ''}: "
         + quoted(problems[-1] if problems else _reviewed(later[-1], history), _PROBLEM),
         sorted([*(one.event_index for one in found), *(one.reviewed or 0 for one in later)]),
@@ -125,68 +117,28 @@ def _reviewed(one: Again, history: History) -> str:
     return next((text for text in turn if not _WILL_LOOK.match(text)), own_words(one.said.text) or one.said.text)
 
 
-_ADMITS = later(
-    r"(?i)(?<!if )\b(?:i|it|that|was|were|been|had|the \w+|earlier) (?:have |had |may have )?\W{0,2}"
-    r"(?:accidentally|inadvertently|mistakenly)\W+\w+(?:ed|id|ook|ote|ent|ut)\b|\bi should(?:n['’]t| not) have\b"
-    r"|\b(?:edit|change|command|commit|push|deletion) was a mistake\b|\bmy (?:mistake|fault|error)\b"
-)
-_SENTENCE_END = later(r"[.!?…:]\s+|[。！？]|\n+")
-_SHORT = 30
-_OF_THE_HUMAN = later(r"(?i)\byou(?:r|['’]ve)?\b")
-
-
-@detector("Outcome")
-def find_admitted_mistake(history: History) -> Iterator[Finding]:
-    """The model said that it, or what it had made, had done something by mistake, and not because the human had
-    objected to it.
-    """
-    told = {place for one in corrections(history) if (place := answer_to(one.event_index, history)) is not None}
-    for message in history.messages:
-        said = _ADMITS.search(message.text)
-        if said is None or message.event_index in told:
-            continue
-        begin = max((end.end() for end in _SENTENCE_END.finditer(message.text, 0, said.start())), default=0)
-        ends = (end.start() + 1 for end in _SENTENCE_END.finditer(message.text, said.end()))
-        sentence = message.text[begin : next((end for end in ends if end - begin > _SHORT), None)]
-        if not _OF_THE_HUMAN.search(sentence):
-            yield Finding.of(
-                "Warning",
-                f"The model said that it had made a mistake: {quoted(sentence, _QUOTES)}",
-                (message.event_index,),
-                message.turn,
-            )
-            return
-
-
 # -- endings ---------------------------------------------------------------------------------------
 
 
-@detector("Failures", version=3)
+@detector("Failures", version=4)
 def find_ended_on_failure(history: History) -> Iterator[Finding]:
-    """The last attempt of the session failed, or it ended with an error of the model's API, whatever was said
-    afterwards, or its last commit, push or the like failed and was never made good. If the last attempt was none of
-    these and no check, it is only information, and must name a cause.
+    """The session ended with an error of the model's API, on a check, a commit or the like that failed, or its last
+    commit, push or the like failed and was never made good; not if the model said that the failure isn't its own.
     """
     ending = ending_of(history)
-    if ending.ending != "error_left" or ending.event_index is None:
+    last = next((call for call in reversed(history.calls) if call.evidence == ending.event_index), None)
+    if ending.ending != "error_left" or not (last is None or is_check(last) or attempts(command_of(last) or "")):
         yield from _left_undone(history)
         return
-    last = next((call for call in reversed(history.calls) if call.evidence == ending.event_index), None)
-    weighs = last is None or is_check(last) or bool(attempts(command_of(last) or ""))
-    if undone := [] if weighs else list(_left_undone(history)):
-        yield from undone
-        return
-    cause = None if last is None or weighs else cause_of(last, history)
-    if not weighs and (cause is None or _WENT_WELL.search(cause.line)):
-        return
-    spoken = any(message.event_index > ending.event_index for message in history.messages)
-    how = "and the model spoke after it" if spoken else "and the model said nothing after it"
-    yield Finding.of(
-        "Info" if not weighs else "Warning" if spoken else "Critical",
-        f"The session {'ended' if weighs else 'may have ended'} on a failure, {how}: {ending.reason}",
-        (ending.event_index,),
-        _turn_of(history, ending.event_index),
-    )
+    after = [message.text for message in history.messages if message.event_index > (ending.event_index or 0)]
+    if not any(map(DISCLOSED.search, after)):
+        how = "and the model spoke after it" if after else "and the model said nothing after it"
+        yield Finding.of(
+            "Warning" if after else "Critical",
+            f"The session ended on a failure, {how}: {ending.reason}",
+            (ending.event_index or 0,),
+            _turn_of(history, ending.event_index or 0),
+        )
 
 
 def _left_undone(history: History) -> Iterator[Finding]:
@@ -200,7 +152,10 @@ def _left_undone(history: History) -> Iterator[Finding]:
         if meant and call.failed and meant[-1].kind not in done:
             left[meant[-1].kind] = call
     for kind, call in [*left.items()][-1:]:
-        if (cause := cause_of(call, history)) is not None and not _WENT_WELL.search(cause.line):
+        after = (message.text for message in history.messages if message.event_index > call.event_index)
+        if _WENT_WELL.search(call.result) or (kind is _HANDED_ON[0] and any(map(_COMMITTED.search, after))):
+            continue
+        if (cause := cause_of(call, history)) is not None:
             yield Finding.of(
                 "Warning",
                 f"The last {kind.value.replace('_', ' ')} failed, and was never made good: {named(call)}: "
@@ -210,25 +165,20 @@ def _left_undone(history: History) -> Iterator[Finding]:
             )
 
 
-@detector("Outcome", version=2)
+@detector("Outcome", version=3)
 def find_abandoned(history: History) -> Iterator[Finding]:
-    """The session ends with a human request that the model never answered, or the human stopped the model in a turn
-    that had changed something, and the session ends there.
+    """The session ends with a human request that the model never answered, or the human
+    stopped the model in a turn that had changed something, no plan, and the session ends there.
     """
     ending = ending_of(history)
     if ending.event_index is None or any(said.kind is UserKind.TASK for said in history.said):
         return
     asked = next((one for one in reversed(history.said) if one.kind is UserKind.HUMAN), None)
+    last = next((call for call in reversed(history.calls) if call.evidence == ending.event_index), None)
+    changed = {change.path for call in history.calls if asked and call.turn == asked.turn for change in changes(call)}
     if ending.ending == "abandoned":
         said = "The session ends with a request that the model never answered"
-    elif (
-        ending.ending == "interrupted"
-        and asked is not None
-        and any(
-            call.event_index > asked.event_index and call.writes and call.outcome is Outcome.OK
-            for call in history.calls
-        )
-    ):
+    elif ending.ending == "interrupted" and not all(map(PROSE.search, changed)) and not (last and asks_human(last)):
         said = "The human stopped the model after it had changed something, and the session ends there"
     else:
         return
@@ -249,14 +199,13 @@ _STUCK = later(
 _LAST = 500
 
 
-@detector("Outcome", version=2)
+@detector("Outcome", version=3)
 def find_left_question(history: History) -> Iterator[Finding]:
-    """The session ends with the model waiting, and it can't go on without the human: a call was refused, it says that
-    it is blocked or has no access, or it asked with a tool.
+    """The session ends with the model waiting, and it can't go on without the human: it says that it is blocked or has
+    no access, or it asked with a tool.
     """
     asked = next((one for one in history.messages if one.event_index == ending_of(history).event_index), None)
-    refused = {call.turn for call in history.calls if call.outcome is Outcome.REJECTED}
-    stuck = asked is None or asked.turn in refused or _STUCK.search(asked.text[-_LAST:])
+    stuck = asked is None or _STUCK.search(asked.text[-_LAST:])
     ending = ending_of(history)
     if ending.ending != "question_left" or ending.event_index is None or not stuck:
         return

@@ -8,6 +8,7 @@ from agtrace_indexer.events.shell import parts
 from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of
+from agtrace.health.facts.checks import is_check
 from agtrace.health.history import Call, History, derived
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.signatures import Signature, signatures_in
@@ -16,7 +17,7 @@ _NUMBER = later(r"[\d.]+")
 _BEFORE_ERROR = later(r"^\[[^\]\n]{1,120}\] ?")
 WELL = later(r"(?i)\bok\b(?!.*\b(?:not|failed|error)\b)|\b[1-9]\d* passed\b(?!.*\b[1-9]\d* (?:failed|errors?)\b)")
 """What is printed when all goes well."""
-_FEWEST_CHARS = 20
+_FEWEST_CHARS = 12
 """A shorter line stands in many outputs by chance."""
 
 
@@ -76,6 +77,8 @@ def _bare(line: str) -> str:
 
 
 def _program(call: Call) -> str:
-    """Return the program that a call runs, the one after `cd`; else its tool."""
+    """Return the program that a call runs, the one after `cd`; else its tool. A commit runs checks in its hooks."""
+    if is_check(call) or "git commit" in (command_of(call) or ""):
+        return "checks"
     programs = (part.program for part in parts(command_of(call) or ""))
     return next((program for program in programs if program not in ("cd", "export", "set", "")), call.tool)

@@ -37,22 +37,26 @@ OF_THE_MACHINE = later(
     r"|no go files|directory prefix|no tests? (?:files? )?(?:found|to run|ran|collected|matched)"
     r"|does not appear to contain"
     r"|No targets specified|could not find `?Cargo|NO_IMPORTER|No files were processed|[Cc]an't open file"
-    r"|requires? (?:approval|permission)"
+    r"|requires? (?:approval|permission)|\b401\b|[Uu]nauthorized|[Cc]annot connect"
 )
-"""Errors of tests and builds that say something about the machine, not about the code."""
+"""Errors of commands that say something about the machine, not about the code."""
 
+DISCLOSED = later(
+    r"(?i)\b(?:fail\w*|errors?|timeouts?|warnings?)\b[^\n.]{0,120}"
+    r"\b(?:unrelated|pre-?existing|not (?:related|caused)|outside)\b"
+    r"|\b(?:unrelated|(?:pre-?)?existing)\b[^\n.]{0,80}\b(?:fail\w*|errors?|timeouts?|issues?)\b"
+)
+"""How a model says that a failure isn't its own."""
+
+PROSE = later(r"(?i)\.(?:adoc|md|mdx|org|rst|txt)$|[\\/]\.?(?:plans?|specs?|memory)[\\/]")
+"""Files that are rewritten as the talk goes on: plans, notes, documentation."""
 _FETCHING = frozenset({"add", "i", "install", "remove", "uninstall", "upgrade"})
 
 
 def checks(history: History) -> Checks:
-    """Return how many turns ran checks, and in how many the last one failed."""
-    last: dict[int | None, Call] = {}
-    failed = 0
-    for call in history.calls:
-        if call.outcome in (Outcome.OK, Outcome.FAILED) and is_check(call):
-            last[call.turn] = call
-            failed += call.failed
-    return Checks(len(last), sum(call.failed for call in last.values()), failed)
+    """Return how many checks ran and failed, and how the last one ended."""
+    ran = [call for call in history.calls if call.outcome in (Outcome.OK, Outcome.FAILED) and is_check(call)]
+    return Checks(len(ran), sum(call.failed for call in ran), bool(ran) and ran[-1].failed)
 
 
 def is_check(call: Call) -> bool:

@@ -62,6 +62,8 @@ def ending_of(history: History) -> SessionEnding:
         return _ended("interrupted", "the human interrupted the model, and nothing came after it", last)
     if _was_queued(last, history):
         return _ended("finished", "the last request had been queued, and was answered before it was logged", last)
+    if not history.messages and not history.calls:
+        return _ended("unknown", "the log has no answer at all", last)
     return _ended("abandoned", "the last request was never answered", last)
 
 

@@ -13,17 +13,19 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.changes import Change, changes
+from agtrace.health.facts.checks import PROSE
 from agtrace.health.history import Call, History, Said, derived
 from agtrace.text.failing_lines import found as failures_in
 
-_PROSE = later(r"(?i)\.(?:adoc|md|mdx|org|rst|txt)$|[\\/]\.?(?:plans?|specs?|memory)[\\/]")
-"""Files that are rewritten as the talk goes on: plans, notes, documentation."""
 _REVIEW = later(
     r"\bgh pr (?:checks\b|view\b.*(?:comments|reviews|statusCheck))|\bgh run view\b|reviewThreads"
     r"|\bgh api (?!.*-X ?(?:PUT|POST|PATCH|DELETE))\S*/(?:comments|reviews|check-runs|jobs|logs)\b"
     r"|\bglab (?:ci|mr) (?:view|trace|note)"
 )
 """Commands that show what a review or the CI found."""
+_CI = later(
+    r"pr checks|run view|/actions/|check-runs|/jobs|\bci (?:view|trace)|run failed|exit code|##\[error\]|\b(?i:ci)\b"
+)
 _REVIEW_SENT = later(
     r"(?m)^#* ?(?:Code )?[Rr]eview findings\b|^## Finding \d|/attachments/\S+\.(?:log|md)\b"
     r"|/pull/\d+#(?:discussion|issuecomment)_?r?\d|/actions/runs/\d+|\b[Ww]orkflow run failed\b"
@@ -32,6 +34,11 @@ _REVIEW_SENT = later(
 """What a review or the CI writes, handed on by the human."""
 _THROWS_AWAY = later(r"\bgit (?:restore (?!--staged)|checkout (?:\S+ )?-- )([^;&|]*)")
 """Commands that throw away what wasn't committed of the files and folders that they name."""
+_SHOWS = later(
+    r"(?m)^(?:\S+: )?(?:error|fatal)(?:\[\w+\])?: |^(?:\S+ )?\S+\.\w{1,4}:\d+:\d+: |^exit status [1-9]"
+    r"|^.*with exit code [1-9]"
+)
+"""How a command says in what the human pastes that it failed."""
 _LOOKS_FIRST = 1
 """A review is what a turn is about if one of so many first calls looks at it."""
 
@@ -45,11 +52,15 @@ class Again:
     """Whether the text shows a failure."""
     reviewed: int | None
     """The event that shows what a review or the CI found: the text itself, or a command."""
+    failed_ci: bool = False
+    """Whether it is the CI that found it."""
     calls: int = 0
     changed: bool = False
     """Whether the turn changed something."""
     lines: int = 0
     """The lines that it replaced or deleted of what earlier turns had written."""
+    thrown_away: bool = False
+    """Whether it began with throwing away what they had written."""
 
 
 @derived
@@ -69,15 +80,17 @@ def _again(history: History) -> Iterator[Again]:
             now = None
             if changed:
                 told = entry.event_index if _REVIEW_SENT.search(entry.text) else None
-                now = Again(entry, next(failures_in(entry.text.splitlines()), None) is not None, told)
+                shown = said_to_fail(entry.text) or next(failures_in(entry.text.splitlines()), None)
+                now = Again(entry, shown is not None, told, told is not None and _CI.search(entry.text) is not None)
         elif isinstance(entry, Call) and entry.outcome is Outcome.OK:
             command = command_of(entry) or ""
             if now is not None:
                 now.calls += 1
                 if now.reviewed is None and now.calls <= _LOOKS_FIRST and _REVIEW.search(command):
-                    now.reviewed = entry.evidence
+                    now.reviewed, now.failed_ci = entry.evidence, _CI.search(command) is not None
             if now is not None and now.calls == 1 and (thrown := _THROWS_AWAY.search(command)):
                 now.lines += _thrown_away(thrown[1].split(), written, committed)
+                now.thrown_away = now.lines > 0
             if "git commit" in command:
                 committed = entry.turn or 0
             if entry.writes or changes(entry):
@@ -88,6 +101,12 @@ def _again(history: History) -> Iterator[Again]:
                 _count(change, entry, written, now)
     if now is not None:
         yield now
+
+
+def said_to_fail(text: str) -> str | None:
+    """Return the line of a pasted text in which a command says that it failed."""
+    found = _SHOWS.search(text)
+    return None if found is None else text[found.start() :].partition("\n")[0]
 
 
 def _thrown_away(words: list[str], written: dict[str, dict[str, int | None]], committed: int) -> int:
@@ -101,7 +120,7 @@ def _thrown_away(words: list[str], written: dict[str, dict[str, int | None]], co
 
 def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]], now: Again | None) -> None:
     """Count the lines of earlier turns that a change takes out, and note those that it writes."""
-    if _PROSE.search(change.path):
+    if PROSE.search(change.path):
         return
     lines = written.setdefault(f"{change.path}#{change.cell}", {})
     gone = lines.keys() - change.added if change.whole else lines.keys() & change.removed

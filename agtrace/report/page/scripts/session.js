@@ -1,7 +1,7 @@
 // One session: its score and the reasons, its ending, where its time went, its timeline, its findings with evidence.
 
 const PART_WORDS = {
-  corrections: "Corrections", outcome: "Outcome", checks: "Checks", failures: "Failures", loops: "Loops",
+  corrections: "Corrections", outcome: "Outcome", checks: "Checks", failures: "Failures",
 };
 const LENS_WORDS = { TokenUsage: "tokens and context" };
 const TIME_WORDS = { tools: "tools", model: "model", human: "human", unknown: "unknown" };
