@@ -42,15 +42,6 @@ MAKE_A_TURN = f"count({{1}}event_index) + sum({_NO_FIGURES}) > 0"
 """SQL: whether the events of a turn, with their rows of `request`, make it one. Figures alone, all that remains of a
 turn that was dropped, don't."""
 
-# The event to start reading from: remaining events of these turns come after their first events, or are new. A turn
-# without a row may still have events (figures of a response that says nothing yet): they come after the previous turn.
-_FROM = """
-SELECT min(:new,
-  coalesce((SELECT min(first_event) FROM turn WHERE session_id = :session AND turn_index >= :turn), :new),
-  coalesce((SELECT first_event FROM turn WHERE session_id = :session AND turn_index <= :turn
-    ORDER BY turn_index DESC LIMIT 1), 0))
-"""
-
 _TURNS = f"""
 INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,
   failed_calls, input_tokens, output_tokens, request_event, copied, responses, incomplete_usage,
@@ -65,7 +56,7 @@ SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
     - coalesce(min(CASE WHEN r.event_index IS NOT NULL THEN nullif(e.ts, 0) END),
                min(CASE WHEN e.step_index IS NOT NULL THEN nullif(e.ts, 0) END))), 0)
 FROM event e LEFT JOIN token_usage u USING (session_id, event_index) LEFT JOIN request r USING (session_id, event_index)
-WHERE e.session_id = :session AND e.event_index >= :from AND e.turn_index >= :turn AND e.superseded_by IS NULL
+WHERE e.session_id = :session AND e.turn_index IS NOT NULL AND e.superseded_by IS NULL
 GROUP BY e.turn_index
 HAVING {MAKE_A_TURN.format("e.", "r.")}
 """
@@ -86,11 +77,10 @@ GROUP BY 1, 2, 3, 4, 5
 """SQL: rows as those of `model_usage`, from the figures that fulfil a condition over `token_usage` u and `event` e."""
 
 
-def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_placed: int = 0) -> None:
-    """Compute the totals of a session's turns from one on, after events from an index on were put into turns."""
-    named = {"session": session_id, "turn": first_turn, "new": first_placed, **CODES}
-    named["from"] = connection.execute(_FROM, named).fetchone()[0]
-    connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
+def sum_turns(connection: sqlite3.Connection, session_id: int) -> None:
+    """Compute the totals of a session's turns."""
+    named = {"session": session_id, **CODES}
+    connection.execute("DELETE FROM turn WHERE session_id = :session", named)
     connection.execute(_TURNS, named)
 
 
