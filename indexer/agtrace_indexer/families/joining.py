@@ -9,7 +9,6 @@ were; they neither own the events of existing logs nor lose theirs to these.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Set
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.codes import TYPE_CODE
@@ -92,20 +91,13 @@ SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.c
   AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
 """
 
-# By the titles that logs give, as these are few; the last condition spares a look at the logs of all of them.
+# By the titles that logs give, as these are few.
 _TITLES = f"""
 SELECT e.session_id, n.title FROM naming n
 CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
 CROSS JOIN session s ON s.id = n.session_id CROSS JOIN file f ON f.id = s.file_id
 WHERE e.copy_of IS NULL AND e.superseded_by IS NULL
-  AND (:sessions IS NULL OR e.session_id IN (SELECT value FROM json_each(:sessions)))
 ORDER BY f.path, s.thread, e.event_index
-"""
-
-_NAMED_BY = f"""
-SELECT DISTINCT e.session_id FROM naming n
-CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
-WHERE n.session_id IN (SELECT value FROM json_each(?))
 """
 
 _RANK_OF_NAMING = 2
@@ -120,20 +112,11 @@ _TWINS = """
 SELECT wanted, id FROM (
   SELECT s.id, s.uid, CASE row_number() OVER twins WHEN 1 THEN s.own_id
     ELSE s.own_id || '~' || row_number() OVER twins END AS wanted
-  FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN ({which})
+  FROM session s JOIN file f ON f.id = s.file_id
+  WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1) OR s.uid != s.own_id
   WINDOW twins AS (PARTITION BY s.own_id
     ORDER BY f.gone, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path, s.thread))
 WHERE wanted != uid
-"""
-
-_SHARING = """
-SELECT id FROM session WHERE own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
-UNION ALL SELECT id FROM session WHERE uid != own_id
-"""
-
-_SHARING_WITH = """
-SELECT id FROM session
-WHERE own_id IN (SELECT own_id FROM session WHERE id IN (SELECT value FROM json_each(?)))
 """
 
 
@@ -160,30 +143,23 @@ _Origin: TypeAlias = tuple[_Session, int | None, int | None]
 """A session, its parent according to logs, and the event of the call that started it."""
 
 
-def join_families(connection: sqlite3.Connection) -> Set[int] | None:
-    """Bring copies, parents, children and titles up to date with the sessions that changed.
-
-    Return these sessions if they only grew; None if some are new or relatives have vanished.
-    """
-    pending = dict(connection.execute("SELECT id, pending FROM session WHERE pending").fetchall())
-    if not pending:
-        return frozenset()
-    changed = set(pending)
+def join_families(connection: sqlite3.Connection) -> None:
+    """Bring copies, parents, children and titles up to date with the sessions that changed."""
+    changed = _all(connection, "SELECT id FROM session WHERE pending")
+    if not changed:
+        return
     uncertain = find_kin(connection)
     repeated = logged_twice(connection)
     uncertain |= show_again(connection, repeated.keys())
     related = attribute_copies(connection, uncertain, repeated.keys())
-    concerned = related | changed
-    attribute_repetitions(connection, repeated, concerned)
-    to_link = related.union(*(_all(connection, _NEAR, {"id": session}) for session in pending))
+    attribute_repetitions(connection, repeated, related | changed)
+    to_link = related.union(*(_all(connection, _NEAR, {"id": session}) for session in changed))
     to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
     _link(connection, to_link)
     attribute_replays(connection, to_link)
     attribute_reports(connection, to_link)
-    only_grown = all(change == 1 for change in pending.values())
-    _name(connection, concerned if only_grown else None)
+    _name(connection)
     connection.execute("UPDATE session SET pending = 0 WHERE pending")
-    return changed if only_grown else None
 
 
 def _all(connection: sqlite3.Connection, query: str, arguments: Any = ()) -> set[int]:
@@ -251,26 +227,16 @@ def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], se
     return True
 
 
-def _name(connection: sqlite3.Connection, grown: set[int] | None) -> None:
-    """Give sessions the titles that logs (of several, the last) attach to their lines, unless they have better ones.
-
-    If sessions only grew, only theirs and those of the sessions that they name can have changed.
-    """
-    concerned = None if grown is None else grown | _all(connection, _NAMED_BY, (as_json(grown),))
-    asked = {"sessions": None if concerned is None else as_json(concerned)}
-    titles = dict(connection.execute(_TITLES, asked).fetchall())
-    if concerned is None:
-        concerned = _all(connection, "SELECT id FROM session WHERE title IS NOT own_title")
-    connection.executemany(_RETITLE, [(titles.get(session), session) for session in {*titles, *concerned}])
+def _name(connection: sqlite3.Connection) -> None:
+    """Give sessions the titles that logs (of several, the last) attach to their lines, unless they have better ones."""
+    titles = dict(connection.execute(_TITLES).fetchall())
+    named = {*titles, *_all(connection, "SELECT id FROM session WHERE title IS NOT own_title")}
+    connection.executemany(_RETITLE, [(titles.get(session), session) for session in named])
 
 
-def tell_apart(connection: sqlite3.Connection, grown: Set[int] | None = None) -> None:
-    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none.
-
-    If some sessions have grown, and nothing else happened, only those that share an id with them are looked at.
-    """
-    query = _TWINS.format(which=_SHARING if grown is None else _SHARING_WITH)
-    renamed = connection.execute(query, () if grown is None else (as_json(grown),)).fetchall()
+def tell_apart(connection: sqlite3.Connection) -> None:
+    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none."""
+    renamed = connection.execute(_TWINS).fetchall()
     parked = [(str(session).encode(), session) for _, session in renamed]  # bytes: never equal to an id from a log
     for ids in (parked, renamed):  # they may swap their ids
         connection.executemany("UPDATE session SET uid = ? WHERE id = ?", ids)

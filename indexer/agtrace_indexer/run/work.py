@@ -180,8 +180,8 @@ class Work(Struct):
         if gone or versions.masked_otherwise(self.catalog):
             reader.store.drop([row.id for row in gone], unread=versions.masked_otherwise(self.catalog))
         reader.store.flush()
-        grown = join_families(self.catalog.connection)
-        tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times
+        join_families(self.catalog.connection)
+        tell_apart(self.catalog.connection)
         self.catalog.set_meta("built", "1")
         versions.note_current(self.catalog)
         self.catalog.set_meta("agents", ",".join(sorted(KNOWN_AGENTS | versions.noted_agents(self.catalog))))
