@@ -25,6 +25,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from agtrace.commands.group import _COMMANDS
 from agtrace.serving import server
 from agtrace.settings import load
 from agtrace.settings.live import Live
@@ -95,6 +96,9 @@ def _imports(module: Module, given: Iterator[ast.AST] | None = None) -> Iterator
                 continue  # its `loader` is read where it is called
             if module.name == "agtrace.tools":
                 yield from (f"agtrace.tools.{tool}" for tool in ANSWERED)
+                continue
+            if module.name == "agtrace.commands.group":
+                yield from (f"agtrace.commands.{command.split('.')[0]}" for _, command in _COMMANDS.values())
                 continue
             assert node.args and isinstance(node.args[0], ast.Constant), f"{module}: an import nobody can read"
             yield str(node.args[0].value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,24 +12,6 @@ from agtrace_indexer.providers.registry import TITLES
 from agtrace import __version__
 from agtrace.commands.errors import explained
 from agtrace.commands.options import index_options, settings_options
-
-_MODULES: dict[str, Callable[[], Any]] = {
-    "config": lambda: import_module("agtrace.commands.config"),
-    "doctor": lambda: import_module("agtrace.commands.doctor"),
-    "export": lambda: import_module("agtrace.commands.export"),
-    "forget": lambda: import_module("agtrace.commands.forget"),
-    "index": lambda: import_module("agtrace.commands.index"),
-    "mcp": lambda: import_module("agtrace.commands.mcp"),
-    "prune": lambda: import_module("agtrace.commands.prune"),
-    "report": lambda: import_module("agtrace.commands.report"),
-    "sessions": lambda: import_module("agtrace.commands.sessions"),
-    "setup": lambda: import_module("agtrace.commands.setup"),
-    "shell": lambda: import_module("agtrace.commands.shell"),
-    "show": lambda: import_module("agtrace.commands.show"),
-    "team": lambda: import_module("agtrace.commands.team"),
-    "watch": lambda: import_module("agtrace.commands.watch"),
-}
-"""Load a module of commands, by its name."""
 
 _GROUPS = {
     "Find and read": {
@@ -117,7 +99,7 @@ _MEANT = {
 class _Modules(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         module, function = _COMMANDS[name][1].split(".")
-        found: click.Command = getattr(_MODULES[module](), function)
+        found: click.Command = getattr(import_module(f"agtrace.commands.{module}"), function)
         return found
 
     def __iter__(self) -> Iterator[str]:

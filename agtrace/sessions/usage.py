@@ -31,19 +31,6 @@ KINDS = TokenCounts._fields
 
 _ADDED = KINDS[:-1]
 _DEARER = {"fast", "us", "sum"}
-_SUMS = (
-    "responses",
-    "figures",
-    "incomplete",
-    "dollars",
-    "priced",
-    "unpriced",
-    "faster",
-    "told",
-    "within",
-    "untold",
-    "obscure",
-)
 
 
 class Usage(Struct):
@@ -127,8 +114,9 @@ class Usage(Struct):
 
     def include(self, other: Usage) -> None:
         """Add the usage of another session."""
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in self.__struct_fields__:
+            if not isinstance(getattr(self, name), dict):
+                setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
             self.tokens[kind] = self.tokens.get(kind, 0) + tokens
         for model, sums in other.models.items():

@@ -102,7 +102,7 @@ class Lines(Struct):
                 if empty:
                     yield self._empty_lines(empty)
                     empty = 0
-                yield self._line(data)
+                yield self._whole_line(data, ended=True)
             if empty:
                 yield self._empty_lines(empty)
             if len(rest) > self.max_line:
@@ -111,9 +111,12 @@ class Lines(Struct):
                 if not line.ended:
                     return
         if rest:
-            self.checksum = zlib.crc32(rest, self.checksum)
-            kept = rest if len(rest) <= self.max_line else rest[:HEAD_OF_LONG_LINE]
-            yield self._next(kept, len(rest), ended=False)
+            yield self._whole_line(rest, ended=False)
+
+    def _whole_line(self, data: bytes, *, ended: bool) -> Line:
+        self.checksum = zlib.crc32(data, self.checksum)
+        kept = data if len(data) <= self.max_line else data[:HEAD_OF_LONG_LINE]
+        return self._next(kept, len(data), ended=ended)
 
     def _long_line(self, start: bytes) -> tuple[Line, bytes]:
         """Skip to the end of an overlong line, if there is one; return what is kept of it and what follows it."""
@@ -126,15 +129,6 @@ class Lines(Struct):
             if newline:
                 return self._next(head, length, ended=True), following
         return self._next(head, length, ended=False), b""
-
-    def _line(self, data: bytes) -> Line:
-        """Advance past a complete line: like `_next`, but as fast as possible."""
-        length, offset = len(data), self.offset
-        kept = data if length <= self.max_line else data[:HEAD_OF_LONG_LINE]
-        self.number += 1
-        self.offset = offset + length + 1
-        self.checksum = zlib.crc32(b"\n", zlib.crc32(data, self.checksum))
-        return Line(self.number, offset, length, kept, True, self.checksum)
 
     def _empty_lines(self, count: int) -> Line:
         """Advance past empty lines; return the last one."""

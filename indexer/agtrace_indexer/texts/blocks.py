@@ -134,7 +134,7 @@ class BlockText(Struct, frozen=True):
         positions = array("I", ends)
         size = positions[-1] + 1 if positions else 0
         data = unpack(text)
-        return cls(data[:size], positions, data[size:] or _second_frame(text))
+        return cls(data[:size], positions, data[size:])
 
     def payloads(self) -> list[dict[str, Any] | None]:
         """Return the rest of the payload of each event. Raise `Damaged`."""
@@ -155,13 +155,6 @@ class BlockText(Struct, frozen=True):
     def text(self, number: int) -> str:
         """Return the text of one event of the block."""
         return self.data[self.start(number) : self.ends[number]].decode("utf-8", "replace")
-
-
-def _second_frame(packed: bytes) -> bytes:
-    """Return the payloads of a block of a team's database that was pushed when they were compressed by themselves."""
-    texts = zstandard.ZstdDecompressor().decompressobj()
-    texts.decompress(packed)
-    return unpack(texts.unused_data) if texts.unused_data else b""
 
 
 def _dumps(payloads: list[dict[str, Any] | None]) -> bytes:
