@@ -79,7 +79,7 @@ def analysis(answer: dict[str, Any]) -> None:
     _agents(data)
     if data.get("total_insights"):
         OUT.print()
-        every = plain(command("show", answer["artifact_ref"]))
+        every = plain(command("show", f"ax://analysis/{data['session_id']}"))
         OUT.print(Text(f"every finding: {every}", style="dim"), soft_wrap=True)
     footer(answer)
 

@@ -8,8 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from agtrace.render.lists import offer
-from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
-from agtrace.sessions.query import parse
+from agtrace.render.terminal import OUT, entry, left_out, plain, summary
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted
 
@@ -28,10 +27,9 @@ def text_head(answer: dict[str, Any]) -> None:
     if links:
         OUT.print(Text(links, style="dim"))
     if "later" in data:
-        id = parse(answer["artifact_ref"]).session if "artifact_ref" in answer else data["session_id"]
-        OUT.print(Text(_later(data["later"], plain(id)), style="green"))
+        OUT.print(Text(_later(data["later"], plain(data["session_id"])), style="green"))
     if "origin" in data:
-        OUT.print(Text(f"{plain_line(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
+        OUT.print(Text(f"line {data['origin']['line']} of its log", style="dim"))
     if "failures" in data:
         failures = data["failures"]
         OUT.print(Text(", ".join(_counts(failures)), style="red"))

@@ -25,7 +25,7 @@ from agtrace.sessions.query import find_event, last_event_of, short_id
 from agtrace.sessions.said import error_of, gist_of, result_of
 from agtrace.sessions.turns import telling_argument
 from agtrace.shaping.ladder import flattened
-from agtrace.text.lines import one_line, shown_path, without_controls
+from agtrace.text.lines import one_line, without_controls
 from agtrace.text.shell_programs import lints, reads
 from agtrace.times import iso
 
@@ -138,7 +138,7 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
     is_call = event.type == EventType.TOOL_CALL
     last = last_event_of(connection, session)
     return EventDetails(
-        session_id=session.uid,
+        session_id=short_id(connection, session.uid),
         event_index=event.event_index,
         timestamp=iso(row.ts),
         event_type=event.type,
@@ -157,12 +157,7 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
         copy_of=_copied_from(connection, row.copy_of),
         started_session=_started_session(connection, session, event) if is_call else None,
         later=aftermath(connection, session, event),
-        origin=EventOrigin(
-            file=shown_path(session.path.partition("#replaced-")[0]),
-            line=row.line,
-            byte_offset=row.offset,
-            byte_length=row.length,
-        ),
+        origin=EventOrigin(line=row.line, byte_offset=row.offset, byte_length=row.length),
         payload=_payload(event),
     )
 

@@ -182,7 +182,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         **{name: _measure(connection, session, name) for name in _IN_STATS if name != "failure_run" or known},
         responses=usage.responses,
         total_tokens=usage.total,
-        tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
+        tokens={kind: usage.tokens[kind] for kind in KINDS if usage.tokens.get(kind)} or None,
         tokens_made=usage.tokens_made,
         tokens_outside_turns=max(counted - turns.tokens(connection, session.id), 0) or None,
         incomplete_responses=usage.incomplete or None,

@@ -36,6 +36,7 @@ from agtrace.text.lines import SUMMARY, cut, one_line
 from agtrace.text.next_call import Hint, NextCall, calls_in, complete, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
+_WORTH_TELLING = 0.5  # the share of it from which that is said
 _TRUNCATION_PART = 140  # that `truncation` takes next to a digest
 _LARGE = 30_720
 """Bytes of an answer that warns of its size (seed 003)."""
@@ -210,7 +211,7 @@ class _Envelope(Struct):
         for data in around:
             for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
                 warning = _WARNING_PART if self.budget > _LARGE else 0
-                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8 - warning
+                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8 - warning - _BUDGET_PART
                 if room >= self.budget // 4:
                     yield frame, room
 
@@ -231,7 +232,7 @@ class _Envelope(Struct):
             order=pages.order,
             total_in_page=count,
             total_count=pages.total if counted else None,
-            total_exact=pages.total_exact if counted else None,
+            total_exact=None if pages.total_exact or not counted else False,
             next_cursor=pages.cursor(count) if more and count else None,
             has_more=more,
         )
@@ -286,8 +287,12 @@ def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
 
 
 def _serialize(parts: dict[str, Any], budget: int) -> bytes:
-    """Serialize the known parts of an envelope with their measured size; the budget part comes before the hint."""
-    known = {name: part for name, part in parts.items() if part is not None and name != "hint"}
+    """Serialize what an envelope has to say: a reference to what it lacks, its size once that is half of the budget."""
+    chunk, pagination = parts["chunk"] or {}, parts["pagination"] or {}
+    lacks = parts["truncation"] or chunk.get("next_cursor") or pagination.get("has_more")
+    lacks = lacks or any(name.startswith("total_") for name in parts["data"])
+    unsaid = {"hint"} if lacks else {"hint", "artifact_ref"}
+    known = {name: part for name, part in parts.items() if part is not None and name not in unsaid}
     hint = {"hint": parts["hint"].text} if parts["hint"] else {}
     characters = len(orjson.dumps({**known, **hint}).decode()) + _BUDGET_PART
     tokens, most = estimated_tokens(characters), estimated_tokens(budget)
@@ -296,11 +301,13 @@ def _serialize(parts: dict[str, Any], budget: int) -> bytes:
         "budget_used": round(tokens / most, 2),
         "budget_remaining": max(most - tokens, 0),
     }
-    text = orjson.dumps({**known, "budget": measured, **hint})
+    if measured["budget_used"] >= _WORTH_TELLING:
+        known["budget"] = measured
+    text = orjson.dumps({**known, **hint})
     if len(text) <= _LARGE:
         return text
     warning = f"This answer takes {len(text) // 1024} KB of your context: ask for fields, sections or fewer bytes."
-    return orjson.dumps({**known, "budget": measured, "warning": warning, **hint})
+    return orjson.dumps({**known, "warning": warning, **hint})
 
 
 def _index_state(fresh: Freshness) -> dict[str, Any] | None:

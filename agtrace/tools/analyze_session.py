@@ -97,7 +97,7 @@ def _hint(session: Session, session_id: str, insights: list[Insight], left_out: 
 
 def _worst(found: Analysis) -> dict[str, Any]:
     """Return the analysis with as many of its worst findings as fit, and their total."""
-    whole = dump(found)
+    whole = {name: part for name, part in dump(found).items() if part != {}}
     if len(whole.get("agents", ())) > _AGENTS:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
     for most, events in _SIZES:

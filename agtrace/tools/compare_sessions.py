@@ -15,6 +15,7 @@ import orjson
 from agtrace_indexer.index.questions import calls, events, sessions, turns
 from agtrace_indexer.index.questions.events import NOW, with_texts
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.answers import ModelTotals
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
 from agtrace_schema.events import Outcome
 from agtrace_schema.model import dump
@@ -120,7 +121,10 @@ def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable,
         turns=head.stats.total_turns,
         steps=turns.count_steps(connection, session.id),
         failures=_failures(connection, session, most_failures),
-        models=[replace(model, tokens=None) for model in usage.by_model(_MODELS)],
+        models=[
+            replace(model, tokens=None) if len(usage.models) > 1 else ModelTotals(model=model.model)
+            for model in usage.by_model(_MODELS)
+        ],
         total_models=len(usage.models) if len(usage.models) > _MODELS else None,
         **{name: getattr(head, name) for name in _OF_HEAD},
         **{name: getattr(head.stats, name) for name in _OF_STATS},

@@ -97,7 +97,7 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
     lines = said.around(connection, session, index, most, last_event)
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
-        data=dump(EventsAround(session_id=session.uid, last_event=last_event, around=lines)),
+        data=dump(EventsAround(session_id=shown, last_event=last_event, around=lines)),
         budget=budget_of(wanted),
         hint=_after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),

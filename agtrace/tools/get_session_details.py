@@ -202,8 +202,8 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
             head = replace(head, failing_turns=turns.failing_turns(connection, session, last_event))
-        inside = wanted.turn_index is not None and wanted.detail_level != "summary" and not wanted.fields
-        top = {"session_id": session.uid} if inside else dump(head)
+        below = wanted.detail_level == "turns" or (wanted.detail_level != "summary" and wanted.turn_index is not None)
+        top = {"session_id": session.uid} if below and not wanted.fields else dump(head)
         has_room = wanted.max_bytes is None or wanted.max_bytes >= WITH_MORE
         if has_room and wanted.detail_level == "summary" and not wanted.sections and wanted.turn_index is None:
             told = telling_landmarks(connection, session.id, last_event)

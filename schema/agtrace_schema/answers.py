@@ -106,7 +106,8 @@ class ModelTotals(Model):
     """The usage of one model in a session or project."""
 
     model: str
-    responses: int
+    responses: int | None = None
+    """Like the rest absent where the session's own figures are those of its only model."""
     total_tokens: int | None = None
     tokens: dict[str, int] | None = None
     """By kind, as in SessionStats; zeros are left out."""
@@ -257,7 +258,7 @@ class FailingTurns(Model):
 
 
 class SessionHead(Model):
-    """The facts about a session that session details give at every level; of a single turn, only the id."""
+    """The facts about a session that session details begin with; at level turns, and of a single turn, only the id."""
 
     session_id: str
     user: str | None = None
@@ -331,7 +332,7 @@ class StepSummary(Model):
     """Absent if the log doesn't say how the calls ended."""
     tokens: Tokens | None = None
     context_tokens: int | None = None
-    """The entire input of the step's last response, cached or not: how much of the context window was filled."""
+    """The entire input of the step's last response, if it isn't what its tokens add up to."""
     tokens_incomplete: bool | None = None
     """True if the log has only placeholder figures."""
     reasoning: str | None = None
@@ -640,9 +641,8 @@ class Rows(Model):
 
 
 class EventOrigin(Model):
-    """The position of an event in its log."""
+    """The position of an event in the log of its session."""
 
-    file: str
     line: int
     byte_offset: int
     byte_length: int
@@ -860,7 +860,7 @@ class Truncation(Model):
 
 
 class Budget(Model):
-    """The size of an answer, as a share of what it may take."""
+    """The size of an answer, as a share of what it may take, from half of it on."""
 
     estimated_tokens: int
     budget_used: float

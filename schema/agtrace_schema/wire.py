@@ -43,7 +43,7 @@ class McpResponse(BaseModel, Generic[Data]):
     artifact_ref: str | None = None
     truncation: Truncation | None = None
     pruning: Pruning | None = None
-    budget: Budget
+    budget: Budget | None = None
     warning: str | None = None
     """Of an answer above 30 KB: what it takes of a context."""
     hint: str | None = None

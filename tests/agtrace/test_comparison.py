@@ -71,6 +71,7 @@ def test_every_failure_shown_opens_the_event_that_tells_it(samples: Asker, pairs
     opened = 0
     for data in pairs:
         side = data["session_1"]
+        uid = samples.ask("get_session_details", session_id=side["session_id"])["data"]["session_id"]
         examples = side["failures"]["examples"]
         failed = [example["outcome"] == "failed" for example in examples]
         assert failed == sorted(failed, reverse=True), "failed ones first"
@@ -79,7 +80,7 @@ def test_every_failure_shown_opens_the_event_that_tells_it(samples: Asker, pairs
             event = samples.ask("get_event_details", **place)["data"]
             assert event["outcome"] == example["outcome"]
             quoted = example["quote"].removesuffix("...").split()
-            assert " ".join(quoted) in " ".join(said[event["session_id"], event["event_index"]].split())
+            assert " ".join(quoted) in " ".join(said[uid, event["event_index"]].split())
             opened += 1
     assert opened > 10
 

@@ -215,7 +215,7 @@ def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(each: Asker)
             of_step = usages.get((index, step["step_index"]), [])
             assert step.get("tokens", {}) == sums(of_step)
             assert step.get("tokens_incomplete", False) == (not all(usage["complete"] for usage in of_step))
-            given = [of_step[-1][kind] for kind in KINDS[:4]] if of_step else []
+            given = [of_step[-1][kind] for kind in KINDS[:4]] if len(of_step) > 1 else []
             assert step.get("context_tokens") == (sum(filter(None, given)) if set(given) - {None} else None)
 
 
@@ -292,9 +292,9 @@ def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) 
     assert turn["user_message"] == "Look at cli.py again: Pillow is imported there. Use Pillow, no new dependency."
     step = turn["steps"][1]
     (tool,) = step["tools"]
-    assert list(step) == ["step_index", "tools", "tokens", "context_tokens", "usage_event"]
+    assert list(step) == ["step_index", "tools", "tokens", "usage_event"]
     assert list(tool) == ["call", "result", "outcome", "call_event", "result_event"]
-    assert (step["step_index"], tool["outcome"], step["context_tokens"]) == (1, "failed", 10180)
+    assert (step["step_index"], tool["outcome"]) == (1, "failed")
     assert step["tokens"] == {"input": 680, "cache_read": 9500, "output": 29}
     assert tool["call"] == {
         "name": "run_shell_command",

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 
 from agtrace import __version__
 from agtrace.settings.limits import CLIENTS
+from agtrace.shaping.shape import estimated_tokens
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import Listening, listening
 from tests.e2e.test_telemetry import MARKER, everything
@@ -134,7 +135,7 @@ def test_sizes_are_those_of_the_answers_that_the_client_got(server: Listening) -
     values = samples(server)
     sizes = [len(text.encode()) for text in texts]
     assert of(values, "agtrace_response_bytes_sum") == sum(sizes)
-    tokens = sum(json.loads(text)["budget"]["estimated_tokens"] for text in texts)
+    tokens = sum(estimated_tokens(len(text)) for text in texts)
     assert of(values, "agtrace_response_tokens_sum") == tokens
     for (name, labels), number in values.items():
         if name == "agtrace_response_bytes_bucket" and dict(labels)["tool"] == "list_sessions":

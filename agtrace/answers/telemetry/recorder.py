@@ -204,7 +204,7 @@ def request_of(
         transport=origin.transport,
         outcome=value["error"]["code"] if given.is_error else "ok",
         ms=round(ms, 2),
-        tokens=value["budget"]["estimated_tokens"] if "budget" in value else estimated_tokens(len(given.text)),
+        tokens=estimated_tokens(len(given.text)),
         asked_bytes=given.asked_bytes or size,
         bytes=size,
         items=_items(value.get("data")),
