@@ -137,25 +137,26 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
         )
 
 
-def _asked(history: History) -> Iterator[str]:
+def _asked(history: History) -> Iterator[tuple[int, str]]:
     """Yield, in lower case, what the human said in a session, what the model had said that they answered, and the
-    plans and answers that they gave the model's tools.
+    plans and answers that they gave the model's tools, each with the event from which on it is asked for.
     """
     message = ""
     for entry in history.entries:
         if isinstance(entry, Message):
             message = entry.text
         elif isinstance(entry, Said) and entry.kind in _ASKING:
-            yield from (entry.text.lower(), message.lower())
+            yield -1, entry.text.lower()
+            yield entry.event_index, message.lower()
         elif isinstance(entry, Notice) and entry.kind.startswith("queue-operation"):
-            yield entry.text.lower()
+            yield -1, entry.text.lower()
         elif isinstance(entry, Call) and asks_human(entry):
-            yield entry.result.lower()
+            yield -1, entry.result.lower()
             if entry.outcome is Outcome.OK and isinstance(entry.arguments, dict):
-                yield str(entry.arguments.get("plan", "")).lower()
+                yield entry.event_index, str(entry.arguments.get("plan", "")).lower()
 
 
-def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[tuple[_Danger, str]]:
+def _dangers(call: Call, asked: Sequence[tuple[int, str]], project: str | None) -> Iterator[tuple[_Danger, str]]:
     """Yield what a call does that is dangerous and that nobody asked for, with that part of its command."""
     command = command_of(call)
     if command is None:
@@ -163,7 +164,7 @@ def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[
     said = [" ".join(_outside(word, project) for word in unwrapped(part.words)) for part in parts(command)]
     for danger in _DANGERS:
         part = next(filter(danger.command.match, said), None)
-        if part is not None and not any(map(danger.asked.search, asked)):
+        if part and not any(since < call.event_index and danger.asked.search(text) for since, text in asked):
             yield danger, part
 
 

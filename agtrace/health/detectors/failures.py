@@ -176,7 +176,7 @@ def find_failing_check(history: History) -> Iterator[Finding]:
         return
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
     cause = _cause_in_changes(last, history)
-    after = (message.text for message in history.messages if message.event_index > last.event_index)
+    after = (message.text for message in history.messages if (message.turn or 0) >= (last.turn or 0))
     if cause is not None and not any(map(DISCLOSED.search, after)):
         yield Finding.of(
             "Warning",

@@ -14,7 +14,7 @@ from agtrace.health.facts.actions import asks_human, command_of, named, quoted
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import changes
 from agtrace.health.facts.checks import DISCLOSED, PROSE, is_check, reviews
-from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.corrections import corrections, says
 from agtrace.health.facts.ending import ending_of, shown_by
 from agtrace.health.facts.questions import own_words
 from agtrace.health.facts.redone import Again, again
@@ -32,6 +32,11 @@ _COMMITTED = later(
 _HANDED_ON = (LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST)
 _BRINGING = ("am", "merge", "pull", "rebase")
 _WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|still \w+ing|sure|okay?)\b")
+_SAW = later(
+    r"(?i)\b(?:fail(?:s|ed|ing|ures?)|errors?|panic|bug|root cause|missing)\b.*\b(?:is|are|because|in|on|due)\b"
+    r"|\bfound (?:it|the)\b"
+)
+"""How a model tells what a failure was."""
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 
 
@@ -44,27 +49,28 @@ def find_corrections(history: History) -> Iterator[Finding]:
     found = corrections(history)
     if not found:
         return
-    said, failures, silent = ([one for one in found if one.how == how] for how in ("words", "failure", "silent"))
+    said, failures, refused = ([one for one in found if one.how == how] for how in ("words", "failure", "silent"))
     told = []
     if said:
-        shortest = sorted((one.quote for one in said), key=len)
-        told.append(f"objected to the work {counted(len(said), 'time')}: {_quotes(shortest)}")
+        clearest = sorted((one.quote for one in said), key=lambda quote: (not says("strong", quote), len(quote)))
+        told.append(f"objected to the work {counted(len(said), 'time')}: {_quotes(clearest)}")
     if failures:
         quotes = _quotes([one.quote for one in failures])
         told.append(f"came back with a failure {counted(len(failures), 'time')}: {quotes}")
-    if silent:
-        first = silent[0].quote + (f", and then wrote {quoted(silent[0].then)}" if silent[0].then else "")
-        told.append(f"refused {counted(len(silent), 'call')} without a word: {first}")
+    if len(refused) >= _MANY_CORRECTIONS or (refused and not refused[-1].then):
+        last = refused[-1].quote + (f", and wrote {quoted(refused[-1].then)}" if refused[-1].then else "")
+        told.append(f"refused {counted(len(refused), 'call')}: {last}")
     lines = sum(one.lines for one in found)
     if lines >= _MANY_LINES:
         told.append(f"{lines} lines that had been reported done were redone")
     loud = len(said) + len(failures)
-    yield Finding.of(
-        "Critical" if loud >= _MANY_CORRECTIONS else "Warning" if loud else "Info",
-        f"The human {'; '.join(told)}",
-        [one.event_index for one in found],
-        found[0].turn,
-    )
+    if told:
+        yield Finding.of(
+            "Critical" if loud >= _MANY_CORRECTIONS else "Warning" if loud else "Info",
+            f"The human {'; '.join(told)}",
+            [one.event_index for one in found],
+            found[0].turn,
+        )
 
 
 def _quotes(texts: Sequence[str]) -> str:
@@ -75,12 +81,11 @@ def _quotes(texts: Sequence[str]) -> str:
 
 @detector("Outcome", version=4)
 def find_review_problems(history: History) -> Iterator[Finding]:
-    """A review or the CI found problems in what the model had reported done: a review by another model says so in the
-    log, or a turn began with what one had found and then changed something again. What people say in a review is
-    information.
+    """A review by another model, or the CI, found problems in what the model had reported done: the log has the review,
+    or a turn began with what the CI had found and then changed something again.
     """
     known = {one.event_index for one in corrections(history)}
-    later = [one for one in again(history).values() if one.reviewed is not None and one.changed]
+    later = [one for one in again(history).values() if one.failed_ci and one.changed]
     later = [one for one in later if one.said.event_index not in known and not _is_own(one, history)]
     found = reviews(history)
     if not found and not later:
@@ -88,7 +93,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     problems = [problem for review in found for problem in review.problems]
     times = len(found) + len(later)
     yield Finding.of(
-        "Warning" if found or any(one.failed_ci for one in later) else "Info",
+        "Warning",
         f"A review or the CI found problems in what had been done{f' {times} times' if times > 1 else ''}: "
         + quoted(problems[-1] if problems else _reviewed(later[-1], history), _PROBLEM),
         sorted([*(one.event_index for one in found), *(one.reviewed or 0 for one in later)]),
@@ -107,14 +112,17 @@ def _is_own(one: Again, history: History) -> bool:
 
 
 def _reviewed(one: Again, history: History) -> str:
-    """Return the first finding of a review that the human handed on, else what the model said of it, else their words.
+    """Return the first failure that the human handed on, else what the model said of it, else their words.
 
     A model first says that it will look, and then what it saw.
     """
     if told := _FINDING.search(one.said.text):
         return told[0]
     turn = [message.text for message in history.messages if message.turn == one.said.turn and message.text.strip()]
-    return next((text for text in turn if not _WILL_LOOK.match(text)), own_words(one.said.text) or one.said.text)
+    seen = next((text for text in turn if _SAW.search(text)), None)
+    return seen or next(
+        (text for text in turn if not _WILL_LOOK.match(text)), own_words(one.said.text) or one.said.text
+    )
 
 
 # -- endings ---------------------------------------------------------------------------------------

@@ -48,10 +48,12 @@ _BEFORE_WORDS = later(r"^\W+")
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
 _SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
 _ASKS_ANEW = later(
-    r"(?i)(?:1[.)]|[-*•]) "
-    r"|\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
+    r"(?i)\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b|i wonder\b"
+    r"|(?:any chance|can|could|should) we\b|(?:how|what) about\b|let'?s\b|i'?m (?:just )?wondering\b)"
 )
-"""How a list begins, a question about something else, and a text that agrees."""
+"""How a question about something else begins, a proposal, and a text that agrees."""
+_LIST = later(r"(?:1[.)]|[-*•]) ")
+_UNDOES = later(r"(?i)\b(?:discard|drop|restore|revert|throw|undo)\b")
 _SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 """What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
@@ -74,9 +76,9 @@ class Correction(NamedTuple):
     quote: str
     """The human's own words; of what they only pasted, the line that failed; of a refusal without words, the call."""
     how: Literal["words", "failure", "silent"] = "words"
-    """Whether they said it, pasted a failure of what had been made, or refused a call without a word."""
+    """Whether they said it, pasted a failure of what had been made, or refused a call without calling it wrong."""
     then: str = ""
-    """What the human wrote next, if they said nothing."""
+    """What the human said of the call, or wrote next."""
     lines: int = 0
     """The lines of earlier turns that the model then replaced or deleted."""
 
@@ -115,7 +117,9 @@ class _Watching:
         self.first = True
         self.worked = self.before = self.stopped = False
         self.refused: Call | None = None
-        """The call that the human refused without a word, since the human last spoke."""
+        """The call that the human last refused without an objection, since they last spoke."""
+        self.reason = ""
+        """What they said of it."""
 
     def called(self, call: Call) -> Iterator[Correction]:
         """Note a call; yield the correction if the human refused it with words."""
@@ -123,12 +127,13 @@ class _Watching:
         self.worked |= does and call.outcome is Outcome.OK
         if call.outcome is not Outcome.REJECTED or asks_human(call):
             return
-        if reason := (human_words(call.result) or "").strip():
+        reason = " ".join((human_words(call.result) or "").split())
+        if says("strong", reason) or says("stops", reason):
             yield Correction(call.evidence, call.turn, reason)
-        elif refused_by_human(call):
-            self.stopped = True
-            if does and self.refused is None and not is_check(call) and not is_poll(call):
-                self.refused = call
+        elif refused_by_human(call) and does and not is_check(call) and not is_poll(call):
+            yield from self.refused_silently(reason)
+            self.refused, self.reason = call, reason
+        self.stopped |= refused_by_human(call) and not reason
 
     def said(self, text: Said) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
@@ -145,6 +150,7 @@ class _Watching:
     def refused_silently(self, then: str = "") -> Iterator[Correction]:
         """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
+            then = self.reason or then
             yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), "silent", then)
 
     def _objects(self, text: Said) -> Literal["words", "failure"] | None:
@@ -157,14 +163,26 @@ class _Watching:
         if (after is not None and after.reviewed == text.event_index) or not (said or _SHOWING.search(text.text)):
             return None  # what a review found is told as such, and others' words say nothing
         plain = len(said) <= _PLAIN or _words("strong").search(_normal(said)[:_BEGINNING]) is not None
-        if plain and not _ASKS_ANEW.match(said):
-            if _words("strong").search(_normal(said)[:_LOOKED_AT]) and (after is not None or admitted or self.stopped):
+        if _ASKS_ANEW.match(said):
+            return None
+        if plain and not _LIST.match(said):
+            if says("strong", said) and (after is not None or admitted):
                 return "words"
-            if self.stopped and _words("stops").match(_BEFORE_WORDS.sub("", _normal(said))):
+            if self.stopped and says("stops", said):
                 return "words"
-        if (admitted and (self.worked or self.before)) or (after is not None and after.thrown_away):
+        if (admitted and (self.worked or self.before)) or (
+            after is not None and after.thrown_away and _UNDOES.search(said)
+        ):
             return "words"
         return "failure" if after is not None and after.shown and after.changed else None
+
+
+def says(kind: Literal["strong", "stops"], said: str) -> bool:
+    """Whether a text has words that name a fault, or begins with those that stop something."""
+    text = _normal(said)[:_LOOKED_AT]
+    return (
+        _words(kind).search(text) if kind == "strong" else _words(kind).match(_BEFORE_WORDS.sub("", text))
+    ) is not None
 
 
 def answer_to(event: int, history: History) -> int | None:
