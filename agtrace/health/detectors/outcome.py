@@ -57,7 +57,8 @@ def find_corrections(history: History) -> Iterator[Finding]:
     if failures:
         quotes = _quotes([one.quote for one in failures])
         told.append(f"came back with a failure {counted(len(failures), 'time')}: {quotes}")
-    if len(refused) >= _MANY_CORRECTIONS or (refused and not refused[-1].then):
+    ended = refused and not refused[-1].then and refused[-1].event_index == history.calls[-1].evidence
+    if len(refused) >= _MANY_CORRECTIONS or ended:
         last = refused[-1].quote + (f", and wrote {quoted(refused[-1].then)}" if refused[-1].then else "")
         told.append(f"refused {counted(len(refused), 'call')}: {last}")
     lines = sum(one.lines for one in found)

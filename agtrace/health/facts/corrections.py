@@ -53,7 +53,6 @@ _ASKS_ANEW = later(
 )
 """How a question about something else begins, a proposal, and a text that agrees."""
 _LIST = later(r"(?:1[.)]|[-*•]) ")
-_UNDOES = later(r"(?i)\b(?:discard|drop|restore|revert|throw|undo)\b")
 _SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 """What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
@@ -170,9 +169,7 @@ class _Watching:
                 return "words"
             if self.stopped and says("stops", said):
                 return "words"
-        if (admitted and (self.worked or self.before)) or (
-            after is not None and after.thrown_away and _UNDOES.search(said)
-        ):
+        if admitted and (self.worked or self.before):
             return "words"
         return "failure" if after is not None and after.shown and after.changed else None
 

@@ -32,8 +32,6 @@ _REVIEW_SENT = later(
     r"|^Error: Process completed with exit code|##\[error\]"
 )
 """What a review or the CI writes, handed on by the human."""
-_THROWS_AWAY = later(r"\bgit (?:restore (?!--staged)|checkout (?:\S+ )?-- )([^;&|]*)")
-"""Commands that throw away what wasn't committed of the files and folders that they name."""
 _SHOWS = later(
     r"(?m)^(?:\S+: )?(?:error|fatal)(?:\[\w+\])?: |^(?:\S+ )?\S+\.\w{1,4}:\d+:\d+: |^exit status [1-9]"
     r"|^.*with exit code [1-9]"
@@ -59,8 +57,6 @@ class Again:
     """Whether the turn changed something."""
     lines: int = 0
     """The lines that it replaced or deleted of what earlier turns had written."""
-    thrown_away: bool = False
-    """Whether it began with throwing away what they had written."""
 
 
 @derived
@@ -72,7 +68,7 @@ def again(history: History) -> dict[int, Again]:
 def _again(history: History) -> Iterator[Again]:
     written: dict[str, dict[str, int | None]] = {}
     now: Again | None = None
-    changed, committed = False, -1
+    changed = False
     for entry in history.entries:
         if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
             if now is not None:
@@ -88,11 +84,6 @@ def _again(history: History) -> Iterator[Again]:
                 now.calls += 1
                 if now.reviewed is None and now.calls <= _LOOKS_FIRST and _REVIEW.search(command):
                     now.reviewed, now.failed_ci = entry.evidence, _CI.search(command) is not None
-            if now is not None and now.calls == 1 and (thrown := _THROWS_AWAY.search(command)):
-                now.lines += _thrown_away(thrown[1].split(), written, committed)
-                now.thrown_away = now.lines > 0
-            if "git commit" in command:
-                committed = entry.turn or 0
             if entry.writes or changes(entry):
                 changed = True
                 if now is not None:
@@ -107,15 +98,6 @@ def said_to_fail(text: str) -> str | None:
     """Return the line of a pasted text in which a command says that it failed."""
     found = _SHOWS.search(text)
     return None if found is None else text[found.start() :].partition("\n")[0]
-
-
-def _thrown_away(words: list[str], written: dict[str, dict[str, int | None]], committed: int) -> int:
-    """Forget the lines of the files that words name, or their folders, else of all; return how many turns after that
-    of the last commit had written.
-    """
-    named = [word.strip("\"'/") for word in words if not word.startswith("-") and word not in (".", "HEAD")]
-    paths = [path for path in written if not named or any(f"/{one}/" in f"/{path}/".replace("#", "/") for one in named)]
-    return sum((turn or 0) > committed for path in paths for turn in written.pop(path).values())
 
 
 def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]], now: Again | None) -> None:
