@@ -214,12 +214,15 @@ def _worked(connection: sqlite3.Connection, found: Sequence[_Shown]) -> Worked |
                     if told.command is None
                     else (told.command, _did(connection, one.row.id, told.command)),
                     changes=told.changes,
+                    last_change=told.last_change,
                 )
     return None
 
 
 def _did(connection: sqlite3.Connection, session_row: int, call: int) -> str:
-    return one_line(telling_argument(opened(connection, session_row, call).rest.get("arguments")), TEXT)
+    """Return what a call did; of a long command both ends, as the last part of it is often what matters."""
+    said = " ".join(telling_argument(opened(connection, session_row, call).rest.get("arguments")).split())
+    return one_line(said if len(said) <= TEXT else f"{said[: TEXT * 2 // 3]} ... {said[-TEXT // 4 :]}", TEXT)
 
 
 def _title(row: Session, most: int = 2 * LABEL) -> str:
@@ -308,12 +311,8 @@ def _with_course(connection: sqlite3.Connection, shown: _Shown, *, doubted: bool
         return replace(shown.about, last_message=last)
     landmarks = telling_landmarks(connection, row.id, last_event, near=hit)
     course = _course(connection, row, hit, last_event, {*known, last[0] if last else -1})
-    told: dict[str, Any] = {
-        "landmarks": landmarks.items or None,
-        "course": course or None,
-        "last_message": last,
-        "open_call": open_call(connection, row, last_event),
-    }
+    left = open_call(connection, row, last_event)
+    told = {"landmarks": landmarks.items or None, "course": course or None, "last_message": last, "open_call": left}
     return replace(shown.about, **told)
 
 

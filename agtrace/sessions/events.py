@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
 from typing import Any
@@ -22,7 +22,7 @@ from agtrace_schema.events import EventType, Json, Outcome
 from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.sessions.query import find_event, last_event_of, short_id
-from agtrace.sessions.said import error_of, gist_of, result_of
+from agtrace.sessions.said import TEXT, asked_by, error_of, gist_of, opened, result_of
 from agtrace.sessions.turns import telling_argument
 from agtrace.shaping.ladder import flattened
 from agtrace.text.lines import one_line, without_controls
@@ -51,17 +51,33 @@ def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEve
         call = find_event(connection, session, event.row.link)
     if call is None or call.row.name is None:
         return None
-    failed, alike = 0, None
+    failed, found, same = 0, None, False
     passed: list[StoredEvent] = []
     for later in _later(connection, session, call, call.row.name):
         same = later.rest.get("arguments") == call.rest.get("arguments")
         if same and later.outcome is Outcome.OK:
-            return _told(connection, session, call, later, failed, passed, same=True)
+            found = later
+            break
         failed += same and later.outcome is Outcome.FAILED
-        if alike is None and later.outcome is Outcome.OK and _begins_alike(call, later):
-            alike = later
+        if found is None and later.outcome is Outcome.OK and _begins_alike(call, later):
+            found = later
         passed.append(later)
-    return None if alike is None else _told(connection, session, call, alike, failed, passed, same=False)
+    else:
+        same = False
+    if found is None:
+        return None
+    end = found.event_index
+    changes = files.changes(connection, session.id, after=call.event_index, before=end)
+    return Aftermath(
+        same_call=same,
+        succeeded=end,
+        result_event=found.row.link,
+        failed_again=failed or None,
+        command=_changing_command(call, (one for one in reversed(passed) if one.event_index < end)),
+        changes=changes[-_CHANGES_SHOWN:] or None,
+        last_change=asked_by(opened(connection, session.id, changes[-1]), TEXT) if changes else None,
+        total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
+    )
 
 
 def _later(connection: sqlite3.Connection, session: Session, call: StoredEvent, tool: str) -> Iterator[StoredEvent]:
@@ -74,28 +90,6 @@ def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
     said = telling_argument(call.rest.get("arguments"))
     again = telling_argument(later.rest.get("arguments"))
     return bool(said) and again.startswith(said[: ceil(len(said) * _ALIKE)])
-
-
-def _told(
-    connection: sqlite3.Connection,
-    session: Session,
-    call: StoredEvent,
-    later: StoredEvent,
-    failed: int,
-    passed: Sequence[StoredEvent],
-    *,
-    same: bool,
-) -> Aftermath:
-    changes = files.changes(connection, session.id, after=call.event_index, before=later.event_index)
-    return Aftermath(
-        same_call=same,
-        succeeded=later.event_index,
-        result_event=later.row.link,
-        failed_again=failed or None,
-        command=_changing_command(call, (one for one in reversed(passed) if one.event_index < later.event_index)),
-        changes=changes[-_CHANGES_SHOWN:] or None,
-        total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
-    )
 
 
 def _changing_command(failed: StoredEvent, between: Iterable[StoredEvent]) -> int | None:

@@ -12,14 +12,14 @@ import orjson
 from agtrace_indexer.index.questions import events
 from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.events import EventType, Outcome
 from agtrace_schema.patterns import later
 
 from agtrace.settings.limits import limits
 from agtrace.shaping.ladder import flattened, shortened
-from agtrace.text.lines import LABEL, cut, one_line, without_controls
+from agtrace.text.lines import LABEL, cut, end_of_path, one_line, without_controls
 from agtrace.text.signatures import from_telling_line, telling_failure
 
 LOOKED_AT = 40_000
@@ -223,6 +223,8 @@ _WHY = 160
 _NOTE = 60
 """Characters of what the agent notes for itself: hooks, attachments, settings."""
 
+_OF_EDITS = (TOOLS.paths, TOOLS.added, TOOLS.removed)
+
 _RESULT = 90
 """Characters of a line of an output that stands with its call."""
 
@@ -338,7 +340,7 @@ def execution(
     most = min(most, _EXECUTION) if most <= LONGEST else most
     other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
-    asked = "" if call is None else excerpt(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
+    asked = "" if call is None else asked_by(call, most * 3 // 7 if result else most, words)
     if result is None:
         return asked, False, None
     failed, output = result.outcome == Outcome.FAILED, _output(provider, result)
@@ -346,6 +348,19 @@ def execution(
         error = from_telling_line(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
     return asked, failed, excerpt(output, words, most - len(asked))
+
+
+def asked_by(call: StoredEvent, most: int, words: Sequence[str] = ()) -> str:
+    """Return what a call asks, as `excerpt` does; of an edit what it adds and removes, if that has the words."""
+    arguments, whole = call.rest.get("arguments"), call.text.partition("\n")[2]
+    given = arguments if isinstance(arguments, dict) else {}
+    path, added, removed = (next((str(given[name]) for name in names if given.get(name)), "") for names in _OF_EDITS)
+    ways = (("+", new := added.splitlines(), old := removed.splitlines()), ("-", old, new))
+    signed = [f"{sign} {line.strip()}" for sign, lines, others in ways for line in lines if line not in others]
+    changed = " ".join([end_of_path(path, LABEL), *signed])
+    return excerpt(
+        whole if not added or (_holds(whole, words) and not _holds(changed, words)) else changed, words, most
+    )
 
 
 def _execution(

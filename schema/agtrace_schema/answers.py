@@ -606,6 +606,7 @@ class Worked(Model):
     """[event_index, command] of the last other command in between that changes something and succeeded."""
     changes: list[int] | None = None
     """The last calls in between that wrote files."""
+    last_change: str | None = None
 
 
 class SearchResult(Model):
@@ -672,6 +673,8 @@ class Aftermath(Model):
     """For a command: the event_index of the last other one in between that changes something and succeeded."""
     changes: list[int] | None = None
     """The last five calls in between that wrote files and did not fail."""
+    last_change: str | None = None
+    """What the last of them changed: the file, the lines that it added and those that it removed."""
     total_changes: int | None = None
     """The number of such calls, if there are more."""
 

@@ -34,7 +34,7 @@ def test_the_same_call_that_succeeded_is_named_with_the_changes_before_it(later:
         log.call("Bash", {"command": "pytest"}, "1 passed")  # 9, 10
 
     expected = {"same_call": True, "succeeded": 9, "result_event": 10, "failed_again": 1, "changes": [3, 7]}
-    assert later(write, 2) == expected
+    assert later(write, 2) == expected | {"last_change": "file_path: /p/b.py content: 2"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,8 @@ def test_a_change_that_failed_is_no_change(later: Any) -> None:
         log.call("Edit", {"file_path": "/p/a.py", "new_string": "1"}, None)  # 5: its end isn't known
         log.call("Bash", {"command": "pytest"}, "1 passed")  # 6, 7
 
-    assert later(write, 2) == {"same_call": True, "succeeded": 6, "result_event": 7, "changes": [5]}
+    expected = {"same_call": True, "succeeded": 6, "result_event": 7, "changes": [5]}
+    assert later(write, 2) == expected | {"last_change": "/p/a.py + 1"}
 
 
 def test_a_call_tells_the_same_as_its_result(later: Any) -> None:

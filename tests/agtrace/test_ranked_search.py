@@ -257,7 +257,8 @@ def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) 
     log = claude_log(tmp_path / "home", "7c0f5a52-0000-4000-8000-000000000001").prompt("Draw the chart of the tide.")
     error = "Exit code 1\nError: Cannot find stylesheet harbour.sass"
     log.call("Bash", {"command": "npm run sass"}, error, failed=True)
-    log.call("Edit", {"file_path": "a.sass", "old_string": "a", "new_string": "b"}, "updated")
+    edit = {"file_path": "a.sass", "old_string": "a\n" + "same\n" * 99 + "c", "new_string": "b\n" + "same\n" * 99 + "c"}
+    log.call("Edit", edit, "updated")
     log.call("Bash", {"command": "npm install harbour"}, "added 1 package")
     log.call("Bash", {"command": "npm run sass"}, "compiled")
     asker = Asker(tmp_path, tmp_path / "home")
@@ -265,6 +266,7 @@ def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) 
     assert next(iter(best)) == "worked"
     assert (best["worked"]["text"], len(best["worked"]["changes"])) == ("npm run sass", 1)
     assert best["worked"]["command"][1] == "npm install harbour"
+    assert best["worked"]["last_change"] == "a.sass + b - a", "what is new first, and nothing that stays"
     opened = asker.ask("get_event_details", session_id="7c0f5a52", event_index=best["worked"]["succeeded"])
     assert opened["data"]["outcome"] == "ok"
 
