@@ -96,7 +96,9 @@ class SessionView:
             head = Text(f"step {index}", style="bold dim")
             tokens = step.get("tokens") or {}
             said = [f"{short(tokens['output'])} out"] if tokens.get("output") else []
-            held = step.get("context_tokens") or sum(tokens.get(kind, 0) for kind in _CONTEXT)
+            held = step.get("context_tokens") or sum(tokens.values()) - tokens.get("output", 0) - tokens.get(
+                "reasoning", 0
+            )
             said += [f"context {short(held)}"] if held else []
             OUT.print(indented(head.append(f"  {', '.join(said)}" if said else "", style="not bold dim")))
         for part, style in (("reasoning", "dim italic"), ("message", "")):
@@ -223,8 +225,6 @@ FACTS = frozenset({"session", "stats"})
 """Sections that aren't lists."""
 
 _WIDE = 70
-_CONTEXT = ("input", "cache_creation_5m", "cache_creation_1h", "cache_read")
-"""The kinds of tokens that fill a context."""
 _TIMES = frozenset({"start_time", "end_time"})
 
 

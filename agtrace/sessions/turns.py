@@ -51,7 +51,6 @@ class StepUsage(Struct, frozen=True):
         if not figures:
             return cls()
         sums = {kind: _sum(getattr(each.tokens, kind) for each in figures) for kind in TokenCounts._fields}
-        whole = _sum(figures[-1].tokens[:_INPUT])
         known = {
             kind.removesuffix("_tokens"): sum
             for kind, sum in sums.items()
@@ -59,7 +58,7 @@ class StepUsage(Struct, frozen=True):
         }
         return cls(
             tokens=Tokens(**known) if known else None,
-            context_tokens=whole if len(figures) > 1 else None,
+            context_tokens=_sum(figures[-1].tokens[:_INPUT]) if len(figures) > 1 else None,
             incomplete=None if all(each.complete for each in figures) else True,
         )
 

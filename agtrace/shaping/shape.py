@@ -36,7 +36,6 @@ from agtrace.text.lines import SUMMARY, cut, one_line
 from agtrace.text.next_call import Hint, NextCall, calls_in, complete, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
-_WORTH_TELLING = 0.5  # the share of it from which that is said
 _TRUNCATION_PART = 140  # that `truncation` takes next to a digest
 _LARGE = 30_720
 """Bytes of an answer that warns of its size (seed 003)."""
@@ -301,7 +300,7 @@ def _serialize(parts: dict[str, Any], budget: int) -> bytes:
         "budget_used": round(tokens / most, 2),
         "budget_remaining": max(most - tokens, 0),
     }
-    if measured["budget_used"] >= _WORTH_TELLING:
+    if measured["budget_used"] >= 0.5:
         known["budget"] = measured
     text = orjson.dumps({**known, **hint})
     if len(text) <= _LARGE:

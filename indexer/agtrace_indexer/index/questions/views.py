@@ -205,22 +205,6 @@ class Views:
 
 # -- a plain database ---------------------------------------------------------------------------------
 
-_INTEGERS = frozenset(
-    {
-        "active_seconds",
-        "count",
-        "event",
-        "failed",
-        "failed_calls",
-        "result",
-        "step",
-        "steps",
-        "tool_calls",
-        "turn",
-        "turns",
-    }
-)
-
 
 def export(views: Views, path: Path) -> None:
     """Write the views into a new database as tables, masked, with full-text search and what a row is."""
@@ -242,5 +226,6 @@ def export(views: Views, path: Path) -> None:
 
 
 def _type(column: str) -> type:
-    whole = column in _INTEGERS or column.endswith("_tokens")
+    counts = ("count", "event", "failed", "result", "step", "steps", "turn", "turns")
+    whole = column in counts or column.endswith(("_calls", "_seconds", "_tokens"))
     return int if whole else float if column in ("cost_usd", "seconds") else str
