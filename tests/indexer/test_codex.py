@@ -532,6 +532,43 @@ def test_the_end_of_a_script_settles_the_call_that_started_it(end: str, outcome:
     assert settled(*lines, output("w", f"Script {end}\nWall time 2.0 seconds\nOutput:\n")) == [("a", outcome, AT)]
 
 
+GOES_ON = '{"chunk_id":"5c","wall_time_seconds":1.001,"session_id":%d,"output":""}'
+HAS_ENDED = '{"chunk_id":"6d","wall_time_seconds":0.2,"exit_code":%d,"output":"ok"}'
+ASKS = "const r = await tools.write_stdin({ session_id: 41, chars: '' }); text(JSON.stringify(r))"
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, Outcome.OK), (3, Outcome.FAILED)])
+def test_a_command_that_outlives_its_script_is_settled_by_the_script_that_asks_for_it(
+    code: int, outcome: Outcome
+) -> None:
+    started = [script("a", RUN + "text(JSON.stringify(r))"), completed("a", GOES_ON % 41)]
+    assert [result.outcome for result in only(ToolResult, payloads(*started))] == [Outcome.RUNNING]
+    asked = [script("p", ASKS), completed("p", GOES_ON % 41), script("q", ASKS)]
+    assert settled(*started, *asked, completed("q", HAS_ENDED % code)) == [("a", outcome, AT)]
+    waits = item("function_call", name="wait", arguments='{"cell_id":"3"}', call_id="w")
+    asked += [completed("q", end="running with cell ID 3"), waits, completed("w", HAS_ENDED % code)]
+    assert settled(*started, *asked) == [("q", Outcome.OK, AT), ("a", outcome, AT)]
+
+
+def test_commands_of_one_script_end_one_by_one_and_one_that_fails_fails_it() -> None:
+    started = [script("a", RUN + RUN), completed("a", GOES_ON % 41, GOES_ON % 42)]
+    both = script("p", ASKS + "tools.write_stdin({session_id: 42})")
+    assert settled(*started, both, completed("p", HAS_ENDED % 0, GOES_ON % 42)) == []
+    assert settled(*started, both, completed("p", GOES_ON % 41, HAS_ENDED % 1)) == [("a", Outcome.FAILED, AT)]
+    later = [*polls("q", 42, ended(0))]
+    assert settled(*started, both, completed("p", HAS_ENDED % 0, GOES_ON % 42), *later) == [("a", Outcome.OK, AT)]
+
+
+@pytest.mark.parametrize(
+    ("shows", "printed"),
+    [("text(`${r.output} exit=${r.exit_code}`)", " exit=undefined"), ("text(r.output)", "compiling\n")],
+)
+def test_the_end_of_a_script_that_waited_as_long_as_for_its_command_is_unknown(shows: str, printed: str) -> None:
+    run = "const r = await tools.exec_command({cmd:'make', yield_time_ms: 100}); "
+    found = only(ToolResult, payloads(script("a", run + shows), completed("a", printed)))
+    assert [result.outcome for result in found] == [Outcome.UNKNOWN]
+
+
 def test_an_end_event_behind_the_output_of_a_running_process_settles_it() -> None:
     end = event("exec_command_end", call_id="a", exit_code=1, status="failed")
     assert settled(call("a"), output("a", RUNS), end) == [("a", Outcome.FAILED, AT)]

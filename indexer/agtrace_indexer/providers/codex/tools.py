@@ -93,8 +93,10 @@ class Reading(NamedTuple):
     source: OutcomeSource | None = None
     exit_code: int | None = None
     duration_ms: int | None = None
-    running: str | None = None
+    running: tuple[str, ...] = ()
     """What continues after the output: `session <id>` or `cell <id>`."""
+    codes: tuple[int | None, ...] = ()
+    """How the commands of a script ended, in the order of its output; None: that one continues."""
 
 
 SESSION, CELL = "session", "cell"
@@ -113,14 +115,16 @@ _SCRIPT = later(
     r"Script (?P<end>completed|failed|terminated|running with cell ID)(?: (?P<cell>\S+))?[^\n]*"
     r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
 )
-_PRINTED_CODE = later(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
-"""The exit code of a command in the result that a script printed; in a text within that result, quotes are escaped."""
+_PRINTED_END = later(r"(?<![^\s{,])\"(?:exit_code\": ?(-?\d{1,9})|session_id\": ?(\d{1,9}))\b")
+"""The exit code of a command in the result that a script printed, or the session in which it goes on; in a text within
+that result, quotes are escaped."""
 
 _SHOWS_CODE = later(
     r"(?:[`\"'}]|\\n)([^`\"'}\\\n]{0,40})(?:\$\{|[\"'`]\s*\+\s*)[\w.\[\]?]{0,80}\bexit_?[cC]ode\b"
     r"|\b(\w{1,40})\s*:\s*[\w\[\]?]{1,80}\.exit_?[cC]ode\b"
 )
 """What a script prints before the exit code of a command: the end of a text, or the name of a field."""
+_WAITS = later(r"\byield_time_ms\"?\s*:\s*(\d{1,9})\b")
 _NOT_FOUND = later(
     r"\s*(?:[\w/.-]*sh|\(eval\)):(?: ?(?:line )?\d+:)? ?(?:command not found: \S+|\S+: (?:command )?not found)\s*"
 )
@@ -225,21 +229,29 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
         return exited(output, int(told["exit"]), found["seconds"])
     if told["running"]:
         handle = f"{SESSION} {identifier(told['session'])}"
-        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, handle)
+        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, (handle,))
     if told["aborted"]:
         return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
     return Reading(output, duration_ms=duration)
 
 
 def _read_script(output: str, found: re.Match[str]) -> Reading:
-    """Read style 4: the end of a code mode script (from 0.144); it failed, too, if it printed that a command did."""
-    outcome, source, exit_code = _SCRIPT_ENDS[found["end"]], OutcomeSource.STRUCTURE, None
-    handle = f"{CELL} {identifier(found['cell'])}" if outcome is Outcome.RUNNING else None
-    codes = list(map(int, _PRINTED_CODE.findall(output))) if "exit_code" in output else []
-    if outcome is Outcome.OK and any(codes):
-        outcome, source = Outcome.FAILED, OutcomeSource.TEXT
-        exit_code = codes[0] if len(codes) == 1 else None
-    return Reading(output, outcome, source, exit_code, _milliseconds(found["seconds"]), handle)
+    """Read style 4: the end of a code mode script (from 0.144), with what it printed of the ends of its commands."""
+    outcome, duration = _SCRIPT_ENDS[found["end"]], _milliseconds(found["seconds"])
+    handles = (f"{CELL} {identifier(found['cell'])}",) if outcome is Outcome.RUNNING else ()
+    reading = Reading(output, outcome, OutcomeSource.STRUCTURE, None, duration, handles)
+    ends = _PRINTED_END.findall(output) if outcome is Outcome.OK and '"output"' in output else []
+    return _ended(reading, ends) if ends else reading
+
+
+def _ended(reading: Reading, ends: Sequence[tuple[str, str]]) -> Reading:
+    """Return the reading of a script that completed: `ends` are the exit code or the session of each command."""
+    codes = tuple(int(code) if code else None for code, _ in ends)
+    reading = reading._replace(source=OutcomeSource.TEXT, codes=codes, exit_code=codes[0] if len(codes) == 1 else None)
+    if any(codes):
+        return reading._replace(outcome=Outcome.FAILED)
+    going = tuple(f"{SESSION} {session}" for code, session in ends if not code)
+    return reading._replace(outcome=Outcome.RUNNING if going else Outcome.OK, running=going)
 
 
 _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [
@@ -249,30 +261,33 @@ _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] 
 ]
 
 
-def _codes_shown(script: str) -> list[str]:
-    """Return what comes before exit codes in the output of a script, as regular expressions."""
+def _shown_ends(script: str) -> list[Any]:
+    """Return how long a script waits for a command, and what comes before exit codes in its output, as expressions."""
+    waits = min(map(int, _WAITS.findall(script)), default=10_000) if "tools.exec_command" in script else None
     found = _SHOWS_CODE.findall(script)
     looks = [rf"\"?\b{name}\"?: ?" if name else rf"(?<!\S){re.escape(shown.strip())} ?" for shown, name in found]
-    return [*dict.fromkeys(looks)][:_POLLING]
+    return [waits, *dict.fromkeys(looks)][:_POLLING]
 
 
-def _by_its_commands(reading: Reading, looks: list[str] | None) -> Reading:
-    """Return a reading of a script that completed: what it printed may show that its commands failed.
+def _by_its_commands(reading: Reading, shown: list[Any] | None) -> Reading:
+    """Return a reading of a script that completed: what it printed may show how its commands ended.
 
-    None: their own results tell.
+    `shown`: what `_shown_ends` says of the script; None: its commands' own results tell.
     """
-    if looks is None and reading.text.startswith("Script completed"):
-        return reading._replace(outcome=Outcome.OK, source=OutcomeSource.STRUCTURE, exit_code=None)
-    if reading.outcome is not Outcome.OK or not reading.text.startswith("Script completed"):
+    if not reading.text.startswith("Script completed"):
         return reading
-    printed = reading.text.partition("Output:\n")[2]
-    codes = [int(code) for look in looks or () for code in re.findall(rf"{look}(-?\d{{1,9}})(?![\w.])", printed)]
-    if codes:
-        code = codes[0] if len(codes) == 1 else None
-        return reading._replace(outcome=of_exit_code(any(codes)), source=OutcomeSource.TEXT, exit_code=code)
+    if shown is None:
+        return reading._replace(outcome=Outcome.OK, source=OutcomeSource.STRUCTURE, exit_code=None)
+    if reading.outcome is not Outcome.OK or reading.codes:
+        return reading
+    printed, (waits, *looks) = reading.text.partition("Output:\n")[2], shown
+    ends = [end for look in looks for end in re.findall(rf"{look}(-?\d{{1,9}}|undefined)(?![\w.])", printed)]
+    if ends and "undefined" not in ends:
+        return _ended(reading, [(code, "") for code in ends])
     if _NOT_FOUND.fullmatch(printed):
         return reading._replace(outcome=Outcome.FAILED, source=OutcomeSource.TEXT)
-    return reading._replace(outcome=Outcome.UNKNOWN, source=None) if _LIKE_ERROR.search(printed) else reading
+    goes_on = ends or (waits is not None and reading.duration_ms is not None and reading.duration_ms >= waits)
+    return reading._replace(outcome=Outcome.UNKNOWN, source=None) if goes_on or _LIKE_ERROR.search(printed) else reading
 
 
 def exited(output: str, exit_code: int, seconds: Any = None) -> Reading:
@@ -340,14 +355,16 @@ def mcp_result(result: Any) -> Reading:
 
 # -- background ------------------------------------------------------------------------------------
 # Executions that outlive their result: their end is reported later, by another call or by an event. `exec_command`
-# answers `Process running with session ID 41`, code mode `Script running with cell ID 3`. The result of a later
-# `write_stdin` or `wait` for that session or cell may say how it ended: this settles the first call. So does an
-# `*_end` event after the output. A poll that finds it still running changes nothing.
+# answers `Process running with session ID 41`, code mode `Script running with cell ID 3`, or its script prints the
+# session. The result of a later `write_stdin` or `wait` for that session or cell, or of a script with a `write_stdin`,
+# may say how it ended: this settles the first call. So does an `*_end` event after the output. A poll that finds it
+# still running changes nothing.
 
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
 """Tool -> what it asks about, and the argument that names it."""
 
-_CTRL_C = "\x03"
+_ASKED = later(r"\btools\.write_stdin\(\s*\{\s*\"?session_id\"?\s*:\s*(\d{1,9})\b")
+_CTRL_C = later(r"\x03|\\u0003|\\x03")
 _RUNNING = 64
 _POLLING = 64
 _SCRIPT_ENDED = ("Script completed", "Script failed", "Script terminated")
@@ -355,41 +372,51 @@ _ENDS = (Outcome.OK, Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
 
 
 def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None:
-    """Note which running execution a call asks about."""
-    what, key = _POLLS.get(name, ("", ""))
-    asked = fields(arguments).get(key)
-    if isinstance(asked, (str, int)) and len(str(asked)) <= 64:
-        remember(state.memory.setdefault("polls", {}), call_id, f"{what} {identifier(str(asked))}", _POLLING)
-        if _CTRL_C in str(fields(arguments).get("chars")):
+    """Note which running executions a call asks about."""
+    what, key = _POLLS.get(name, (SESSION, ""))
+    asked = _ASKED.findall(arguments)[:_POLLING] if isinstance(arguments, str) else [fields(arguments).get(key)]
+    handles = [f"{what} {identifier(str(one))}" for one in asked if isinstance(one, (str, int)) and len(str(one)) <= 64]
+    if handles:
+        remember(state.memory.setdefault("polls", {}), call_id, handles, _POLLING)
+        if _CTRL_C.search(arguments if isinstance(arguments, str) else str(fields(arguments).get("chars"))):
             remember(state.memory.setdefault("stopping", {}), call_id, True, _POLLING)
 
 
 def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
-    """Return the end of an earlier execution if a result reports it; remember the result's own if it continues."""
+    """Return the ends of earlier executions that a result reports; remember the result's own if it continues."""
     if call_id is None:
         return []
-    polled = state.memory.get("polls", {}).pop(call_id, None)
-    if polled is None:
-        if reading.outcome is Outcome.RUNNING:
-            remember(state.memory.setdefault("running", {}), call_id, reading.running, _RUNNING)
-        return []
-    if not _has_ended(polled, reading):
-        return []
-    running: dict[str, str | None] = state.memory.get("running", {})
-    ended = [started for started, handle in running.items() if handle == polled]
-    return [_settle(started, reading, state, at) for started in ended]
+    polls: dict[str, list[str]] = state.memory.get("polls", {})
+    running: dict[str, list[str]] = state.memory.setdefault("running", {})
+    asked = polls.get(call_id)
+    if reading.outcome is Outcome.RUNNING and (asked is None or not {*reading.running} <= {*asked}):
+        remember(running, call_id, [*reading.running], _RUNNING)
+    found: list[Settlement] = []
+    for handle, outcome in _ends_of(asked or [], reading):
+        for started in [one for one, handles in running.items() if handle in handles]:
+            going = [one for one in running[started] if one != handle]
+            running[started] = going = [*going, *reading.running] if handle.startswith(CELL) else going
+            if outcome is not Outcome.RUNNING and (outcome is not Outcome.OK or not going):
+                reported = started in polls and reading.codes  # it only asked, too
+                found.append(_settle(started, Outcome.OK if reported else outcome, state, at))
+                found += settled_by_result(started, reading, state, at)
+    return found
 
 
-def _has_ended(polled: str, reading: Reading) -> bool:
-    """Whether the harness says that the process exited or the script ended; a poll itself can fail, too."""
-    if polled.startswith(SESSION):
-        return reading.exit_code is not None
-    return reading.text.startswith(_SCRIPT_ENDED)
+def _ends_of(asked: list[str], reading: Reading) -> list[tuple[str, Outcome]]:
+    """Return what a call asked about that has ended, according to the harness; a poll itself can fail, too."""
+    if asked and asked[0].startswith(CELL):
+        return [(asked[0], reading.outcome)] if reading.text.startswith(_SCRIPT_ENDED) else []
+    codes = reading.codes or (reading.exit_code,)
+    if len(asked) == 1 == len(codes):
+        return [(asked[0], reading.outcome)] if codes[0] is not None else []
+    told = zip(asked, codes, strict=True) if len(asked) == len(codes) else ()
+    return [(handle, of_exit_code(code)) for handle, code in told if code is not None]
 
 
-def _settle(call_id: str, reading: Reading, state: LogState, at: int | None) -> Settlement:
+def _settle(call_id: str, outcome: Outcome, state: LogState, at: int | None) -> Settlement:
     del state.memory["running"][call_id]
-    return Settlement(call_id, reading.outcome, at)
+    return Settlement(call_id, outcome, at)
 
 
 # -- handlers --------------------------------------------------------------------------------------
@@ -679,7 +706,7 @@ def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState,
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
         note_poll(call_id, name, arguments, state)
         if name == SCRIPTING and isinstance(arguments, str):
-            remember(state.memory.setdefault("scripts", {}), call_id, _codes_shown(arguments), _RUNNING)
+            remember(state.memory.setdefault("scripts", {}), call_id, _shown_ends(arguments), _RUNNING)
     return [Draft(ToolCall(call_id, name, arguments), at, step)]
 
 
@@ -794,7 +821,7 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
         files = {} if files is None and reading.text.startswith("Script failed") else files
     if state.memory.get("stopping", {}).pop(call_id, None) and reading.exit_code and reading.outcome is Outcome.FAILED:
         reading = reading._replace(outcome=Outcome.INTERRUPTED)  # it ended after the model had sent it Ctrl-C
-    shown, outcome, source, exit_code, duration_ms, _ = reading
+    shown, outcome, source, exit_code, duration_ms, *_ = reading
     agent = started_by(call_id, shown, state)
     result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
     settled = settled_by_result(call_id, reading, state, at)
@@ -804,10 +831,11 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
 def _script_of(call_id: str | None, state: LogState) -> str | None:
     """Return the script that a call is, or waits for."""
     memory = state.memory
-    handle = memory.get("polls", {}).get(call_id)
-    running: dict[str, str | None] = memory.get("running", {}) if handle else {}
-    asked = next((started for started, of in running.items() if of == handle), call_id)
-    return asked if asked in memory.get("scripts", {}) else None
+    handles: list[str] = memory.get("polls", {}).get(call_id, [])
+    asked = next((one for one, of in memory.get("running", {}).items() if handles and handles[0] in of), call_id)
+    waited = handles and handles[0].startswith(CELL)
+    script = asked if waited else call_id
+    return script if script in memory.get("scripts", {}) else None
 
 
 def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
@@ -895,7 +923,7 @@ def _end_event(
             reading = read(payload)
             if call_id not in memory.get("calls", {}):  # its output may have said that it was running
                 ends = call_id in memory.get("running", {}) and reading.outcome in _ENDS
-                return [_settle(call_id, reading, state, at)] if ends else []
+                return [_settle(call_id, reading.outcome, state, at)] if ends else []
             outcome = None if reading.outcome is Outcome.UNKNOWN else str(reading.outcome)
             end = [outcome, reading.exit_code, reading.duration_ms]
             remember(memory.setdefault("ends", {}), call_id, end, _EVENT_ENDS)
