@@ -52,6 +52,8 @@ COMMIT = ["commit 3fa9c21 created"]
     ("command", "output", "expected"),
     [
         ("git commit -m 'Fix the tide'", MADE, COMMIT),
+        ("rtk git add a && rtk git commit -m x", "ok \u2713 1 file changed\nok \u2713\n", ["commit None created"]),
+        ("git add -A; git commit -qF - <<E\nx\nE\nmake lint", "linted\n", ["commit None created"]),
         ("git add -A && git commit -m 'Fix the tide' && git push", MADE, COMMIT),
         ("git -C /work/sea commit -aqm x; git log -1 --oneline", "3fa9c21 x\n", COMMIT),
         ("cd /work && git -c user.name=a commit -F - <<'EOF'\nFix the tide\nEOF", MADE, COMMIT),
@@ -108,6 +110,7 @@ def test_commits_branches_pull_requests_issues_and_releases_are_what_their_progr
     ("command", "output", "outcome"),
     [
         ("git commit -m x", "nothing to commit, working tree clean\n", FAILED),
+        ("rtk git commit -m x", "FAILED: git commit\n1 fail\n", OK),
         ("git commit -m x | tail -3", "husky - pre-commit hook failed\n", OK),
         ("git log -3", "[main 3fa9c21] Fix the tide\n", OK),
         ("cat notes.txt", MADE, OK),
@@ -393,7 +396,7 @@ def test_each_of_several_test_runs_has_its_own_counts() -> None:
 def test_a_script_of_code_mode_is_judged_by_the_exit_code_that_it_prints() -> None:
     assert left("pytest", '{"exit_code":1,"output":"x"}', OK, in_script=True) == ["test_run pytest failed"]
     assert left("pytest", "Script completed\nOutput:\nx", OK, in_script=True) == ["test_run pytest unknown"]
-    printed = '{"output":"[main 3fa9c21] Fix the tide\\n 1 file changed\\n","exit_code":0}'
+    printed = '{"output": "[main 3fa9c21] Fix the tide\\n 1 file changed\\n", "exit_code": 0}'
     assert left("git commit -m x", printed, OK, in_script=True) == COMMIT
 
 

@@ -15,6 +15,8 @@ Told = tuple[LandmarkKind, str, str | None, str | None]
 """Kind, how, name and detail of an attempt."""
 
 PUSH = "push"
+QUIET = "commit -q"
+"""A commit that only says what went wrong."""
 
 _BEFORE_SUBCOMMAND = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")
 _MERGING = ("merge", "pull")
@@ -31,6 +33,10 @@ _BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q
 _MADE = later(r"^(?:\[[^\[\]\n]{1,250} |ok (?=[0-9a-f]+$))([0-9a-f]{7,40})(?:\] ?|$)([^\n]*)", re.MULTILINE)
 """`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] ...`, `[detached HEAD 3fa9c21] ...`; rtk's `ok 3fa9c21`."""
 _MERGED = later(r"^Merge made by ", re.MULTILINE)
+_CHANGED = later(r"^ (?:create|delete) mode \d{6} ", re.MULTILINE)
+_REFUSED = later(r"^(?:nothing (?:added )?to commit|FAILED: git|(?:error|fatal): )|Aborting commit", re.MULTILINE)
+_QUIET = later(r"-[a-z]*q[a-z]*|--quiet")
+_QUOTING = later(r"""["`$\\]""")
 _PUSHED = later(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
 _MOVED = later(
     r"^ (?P<how>[ +*]) (?:(?P<commits>[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40})|\[new branch\])"
@@ -63,28 +69,31 @@ def attempted(words: tuple[str, ...]) -> Told | None:
         return None
     name, options = rest[0], rest[1:]
     if name in _COMMITTING:
-        return LandmarkKind.COMMIT, name, None, _message(options) if name in ("commit", "merge") else None
+        how = QUIET if name == "commit" and any(map(_QUIET.fullmatch, options)) else name
+        return LandmarkKind.COMMIT, how, None, _message(options) if name in ("commit", "merge") else None
     if name == PUSH:
         return LandmarkKind.PUSH, PUSH, None, None
     branch = _new_branch(name, options)
     return None if branch is None else (LandmarkKind.BRANCH, name, branch or None, None)
 
 
-def commits(attempts: list[Told], output: str, *, surely: bool) -> Iterator[Landmark]:
+def commits(attempts: list[tuple[Told, bool]], output: str) -> Iterator[Landmark]:
     """Yield the commits that git made, in the order of its output.
 
-    `attempts`: the ones that commit; `surely`: whether the first of them is known to have succeeded. A commit that
-    wasn't shown has the hash that a push or a listing in the same output shows, if any does.
+    `attempts`: the ones that commit, each with whether it is known to have succeeded. A commit that wasn't shown has
+    the hash that a push or a listing in the same output shows, if any does.
     """
     shown = list(_MADE.finditer(output))
     for found in shown:
-        yield _commit(found[1], found[2].strip() or (attempts[0][3] if attempts and len(shown) == 1 else None))
-    merges = sum(how in _MERGING for _, how, _, _ in attempts) and len(_MERGED.findall(output))
-    for _, how, _, subject in attempts[:1] if not shown else ():
-        if how in _MERGING and merges:
-            yield _commit(_listed(output, subject), subject)
-        elif how == "commit" and (surely or (subject and _listed(output, subject, alone=False))):
-            yield _commit(_listed(output, subject) or _pushed(output), subject)
+        yield _commit(found[1], found[2].strip() or (attempts[0][0][3] if len(shown) == 1 else None))
+    for (_, how, _, subject), surely in attempts if not (shown or _REFUSED.search(output)) else ():
+        if how in _MERGING and _MERGED.search(output):
+            yield _commit(_listed(output, subject) or _alone(output), subject)
+            return
+        named = _listed(output, subject) or (None if len(attempts) > 1 else _alone(output) or _pushed(output))
+        told = surely or (subject and _listed(output, subject)) or (named and named == _pushed(output))
+        if how in ("commit", QUIET) and (told or (len(attempts) == 1 and _CHANGED.search(output))):
+            yield _commit(named, subject)
 
 
 def branches(told: Told, output: str, *, surely: bool) -> Iterator[Landmark]:
@@ -116,15 +125,19 @@ def _commit(name: str | None, subject: str | None) -> Landmark:
     return Landmark(LandmarkKind.COMMIT, name, subject, Verdict.CREATED)
 
 
-def _listed(output: str, subject: str | None, *, alone: bool = True) -> str | None:
-    """Return the hash before the subject, or one that is alone in its line, as `git log` and `rev-parse` print them."""
-    bare = None
-    for found in _LISTED.finditer(output):
-        if subject and found[2] and (found[2] == subject or found[2].endswith(f") {subject}")):
+def _listed(output: str, subject: str | None) -> str | None:
+    """Return the hash before the subject, as `git log` prints it."""
+    for found in _LISTED.finditer(output) if subject else ():
+        line = _QUOTING.sub("", found[2] or "")
+        if line and (line == _QUOTING.sub("", subject or "") or line.endswith(f") {subject}")):
             return found[1]
-        if alone and bare is None and not found[2] and len(found[1]) == 40:
-            bare = found[1]
-    return bare
+    return None
+
+
+def _alone(output: str) -> str | None:
+    """Return the hash that is alone in its line, as `git rev-parse` prints it: short ones have digits and letters."""
+    bare = (found[1] for found in _LISTED.finditer(output) if not found[2])
+    return next((one for one in bare if len(one) == 40 or not (one.isdigit() or one.isalpha())), None)
 
 
 def _pushed(output: str) -> str | None:

@@ -14,6 +14,7 @@ from agtrace_indexer.landmarks import git, verdicts
 from agtrace_indexer.landmarks.attempts import Attempt
 
 _EXIT_CODES = later(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
+_PRINTED = later(r'"output": ?"')
 _PUBLISHED = later(
     r"^\+ (?P<npm>(?:@[\w.-]+/)?[\w.-]+@\d[\w.+-]*)$"
     r"|^[^\S\n]*(?:Published|Uploaded) (?P<cargo>[\w-]+ v\d[\w.+-]*)"
@@ -66,8 +67,8 @@ def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_
 
 
 def _commits(attempts: Sequence[Attempt], output: str, well: bool | None) -> Iterator[Landmark]:
-    surely = well is True and attempts[0].place.succeeds
-    return git.commits([attempt[:4] for attempt in attempts], output, surely=surely)
+    ran = [one.place.succeeds or (one.place.runs and one.how == git.QUIET) for one in attempts]
+    return git.commits([(one[:4], well is True and surely) for one, surely in zip(attempts, ran, strict=True)], output)
 
 
 def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
@@ -159,9 +160,8 @@ def _of_script(output: str, outcome: Outcome) -> Outcome:
 
 def _unescaped(output: str) -> str:
     """Return the output of a script, with lines instead of their escapes if it printed JSON."""
-    if '"output":"' not in output:
-        return output
-    return output.replace('\\"', '"').replace('"output":"', "\n").replace("\\n", "\n")
+    found = _PRINTED.subn("\n", output)
+    return found[0].replace('\\"', '"').replace("\\n", "\n") if found[1] else output
 
 
 def _short(landmark: Landmark) -> Landmark:

@@ -31,6 +31,7 @@ _RUNNERS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("asdf", "exec"): (),
     ("doppler", "run"): ("-p", "--project", "-c", "--config", "-t", "--token"),
     ("corepack",): (),
+    ("rtk",): (),
     ("op", "run"): ("--env-file",),
     ("nix", "develop"): (),
     ("dotenv",): ("-f", "-e"),
