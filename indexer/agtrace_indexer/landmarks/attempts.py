@@ -25,9 +25,9 @@ _LONGEST = 60_000
 _SHORT = 500
 
 _WORD = later(r"[\w.+-]+")
-_DOCUMENT = r"<<-?\s*(['\"]?)(\w+)\{0}([^\n]*)\n(.*?)\n[^\S\n]*\{1}\b"
-_MESSAGE = later(r"\$\(\s*cat\s*" + _DOCUMENT.format(1, 2) + r"\s*\)", re.DOTALL)
-_GIVEN = later(r"(?:-F|--file)[ =]?-\s+" + _DOCUMENT.format(1, 2), re.DOTALL)
+_DOCUMENT = r"<<-?\s*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?P<rest>[^\n]*)\n(?P<body>.*?)\n[^\S\n]*(?P=end)\b"
+_MESSAGE = later(r"\$\(\s*cat\s*" + _DOCUMENT + r"\s*\)", re.DOTALL)
+_GIVEN = later(r"(?:(-[a-z]*)F|--file)[ =]?-\s+" + _DOCUMENT, re.DOTALL)
 _VALUE = later(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
 """What an assignment before a program is given; it does nothing of the kind."""
 _QUOTING = later(r"""["`$\\]""")
@@ -83,7 +83,7 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
     if not (git.is_meant(words) or git.asks_forge(words) or programs.is_meant(words, command)):
         return ()  # most set out to do nothing of the kind, and aren't taken apart
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
-    plain = _GIVEN.sub(lambda given: f'-m "{_first_line(given)}"{given[3]}', plain) if "<<" in plain else plain
+    plain = _GIVEN.sub(_as_option, plain) if "<<" in plain else plain
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
     told = ((number, _told(part)) for number, part in enumerate(found))
@@ -118,8 +118,13 @@ def _told(part: Part) -> git.Told | None:
 
 def _first_line(message: re.Match[str]) -> str:
     """Return the first line of a here-document that is given as a word, without what a shell would read in it."""
-    line = next((line.strip() for line in message[4].split("\n") if line.strip()), "")
+    line = next((line.strip() for line in message["body"].split("\n") if line.strip()), "")
     return _QUOTING.sub("", line)
+
+
+def _as_option(given: re.Match[str]) -> str:
+    """Return the option with which a message that is given on standard input would be given as a word."""
+    return f'{given[1] or "-"}m "{_first_line(given)}"{given["rest"]}'
 
 
 def _place(number: int, found: Sequence[Part], meant: Collection[int], command: str) -> Place:
