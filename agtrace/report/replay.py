@@ -424,65 +424,71 @@ def uses_of(connection: sqlite3.Connection, names: Iterable[str], *, in_clones: 
     With `in_clones`, the git configuration around it is read to know other clones of its repository.
     """
     paths = list(dict.fromkeys(names))
-    found: dict[tuple[int, int], tuple[Session, Use, bool]] = {}
+    found: dict[tuple[int, int], tuple[Session, Use]] = {}
     file_edits: dict[tuple[int, int], list[FileEdit]] = {}
     seen = 0
     while seen < min(len(paths), _MOST_NAMES):
         target = _Target(connection, paths[seen], in_clones=in_clones)
         seen += 1
-        for session, use, here in target.uses():
+        for session, use, copy in target.uses():
             place = session.id, use.event_index
             if place in found and file_edits.get(place):
                 continue
-            found[place] = session, use, here
-            made = list(_file_edits(connection, target, session, use, here)) if use.access == "write" else []
+            found[place] = session, use
+            made = list(_file_edits(connection, target, session, use, copy)) if use.access == "write" else []
             file_edits[place] = made
-            moved = (edit.edit.moved_from for edit in made if here and edit.edit.moved_from)
+            moved = (edit.edit.moved_from for edit in made if not copy and edit.edit.moved_from)
             paths += [path for each in moved if (path := file_key(each, session.cwd, None)) not in paths]
     ordered = sorted(found, key=lambda place: found[place][1].row)
     ordered.sort(key=lambda place: found[place][1].at)
-    return Uses([edit for place in ordered for edit in file_edits[place]], [(found[place][:2]) for place in ordered])
+    return Uses([edit for place in ordered for edit in file_edits[place]], [found[place] for place in ordered])
 
 
 class _Target:
     def __init__(self, connection: sqlite3.Connection, path: str, *, in_clones: bool) -> None:
         self._connection, self._path = connection, path
         self._alike = {path, os.path.realpath(path)}
-        root = project_root(posixpath.dirname(path))
+        self._root = root = project_root(posixpath.dirname(path))
         self._below = file_key(path, None, root) if root else path
         try:
             self._folders = set(resolved(connection, known_as(connection, root) if in_clones else root, roughly=False))
         except UnknownProject:
             self._folders = set()
 
-    def matches(self, named: str, session: Session) -> bool | None:
-        """Return whether a name in a session is this file; False for one in another checkout, None for neither."""
-        if file_key(named, session.cwd, None) in self._alike:
-            return True
+    def copy(self, named: str, session: Session) -> str | None:
+        """Return the checkout with the file that a session names; empty if it is this very file, None if neither."""
+        file = file_key(named, session.cwd, None)
+        if file in self._alike:
+            return ""
         if session.project_id not in self._folders:
             return None
-        below = file_key(named, session.cwd, checkout_of(session)).replace("\\", "/")
-        return False if below == self._below else None
+        checkout = checkout_of(session) or ""
+        if file_key(named, session.cwd, checkout).replace("\\", "/") == self._below:
+            return checkout or "."
+        top = file.replace("\\", "/").removesuffix(f"/{self._below}")
+        return top if top != file.replace("\\", "/") and self._is_checkout(top, session) else None
 
-    def uses(self) -> Iterator[tuple[Session, Use, bool]]:
-        """Yield the calls that named the file and didn't fail, with whether it was this very one."""
+    def _is_checkout(self, folder: str, session: Session) -> bool:
+        """Whether a folder in which a session worked is one of its repository, or is gone, as worktrees soon are."""
+        gone = "/" in self._below and not os.path.lexists(folder)
+        return gone or project_root(folder) in (self._root, session.root_path)
+
+    def uses(self) -> Iterator[tuple[Session, Use, str]]:
+        """Yield the calls that named the file and didn't fail, with the checkout that it was in."""
         names = ntpath if ntpath.splitdrive(self._path)[0] else posixpath
         found = list(files.uses(self._connection, names.basename(self._path)))
         rows = {use.session_row for use in found}
         known = {session.id: session for session in sessions.in_rows(self._connection, rows)}
         for use in found:
-            here = self.matches(use.path, known[use.session_row])
-            if here is not None:
-                yield known[use.session_row], use, here
+            copy = self.copy(use.path, known[use.session_row])
+            if copy is not None:
+                yield known[use.session_row], use, copy
 
 
 def _file_edits(
-    connection: sqlite3.Connection, target: _Target, session: Session, use: Use, here: bool
+    connection: sqlite3.Connection, target: _Target, session: Session, use: Use, copy: str
 ) -> Iterator[FileEdit]:
-    copy = None if here else checkout_of(session) or ""
     event = text_reader(connection)(events.one(connection, session.id, use.event_index))
     for edit in edits(event.row.name or "", event.rest.get("arguments"), writes=True):
-        if target.matches(edit.path, session) is not None or (
-            edit.moved_from and target.matches(edit.moved_from, session) is not None
-        ):
-            yield FileEdit(session, use.event_index, use.at, edit, copy)
+        if any(name and target.copy(name, session) is not None for name in (edit.path, edit.moved_from)):
+            yield FileEdit(session, use.event_index, use.at, edit, copy or None)

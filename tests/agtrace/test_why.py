@@ -423,17 +423,31 @@ def test_a_file_renamed_in_git_keeps_its_history(folder: Path, tmp_path: Path) -
     assert (part["sure"], part["session"]["session_id"]) == ("edit matches", ONE)
 
 
-def test_an_edit_in_another_worktree_of_the_repository_is_found(folder: Path, tmp_path: Path) -> None:
-    (folder / "a.py").write_text("first = 1\n")
+@pytest.mark.parametrize(
+    ("where", "began"),
+    [
+        (".claude/worktrees/tide", ".claude/worktrees/tide"),
+        (".claude/worktrees/tide", "."),
+        ("../gone", "."),
+        ("../here", "."),
+    ],
+)
+def test_an_edit_in_another_worktree_of_the_repository_is_found(
+    where: str, began: str, folder: Path, tmp_path: Path
+) -> None:
+    """Also by a session, or a sub-agent, that began in the repository, and when the worktree is gone."""
+    (folder / "src").mkdir()
+    (folder / "src" / "a.py").write_text("first = 1\n")
     committed(folder, "One")
-    worktree = folder / ".claude" / "worktrees" / "tide"
-    log = claude_log(tmp_path / "home", ONE, cwd=str(worktree)).prompt("Add a second.")
-    log.call(
-        "Edit", {"file_path": str(worktree / "a.py"), "old_string": "first = 1", "new_string": "first = 1\nsecond = 2"}
-    )
-    (folder / "a.py").write_text("first = 1\nsecond = 2\n")
+    worktree = Path(os.path.normpath(folder / where))
+    if where == "../here":
+        git(folder, "worktree", "add", "-q", "--detach", str(worktree))
+    log = claude_log(tmp_path / "home", ONE, cwd=os.path.normpath(folder / began)).prompt("Add a second.")
+    edit = {"file_path": str(worktree / "src/a.py"), "old_string": "first = 1", "new_string": "first = 1\nsecond = 2"}
+    log.call("Edit", edit)
+    (folder / "src" / "a.py").write_text("first = 1\nsecond = 2\n")
     index_here(tmp_path / "home")
-    (part,) = asked(f"{folder / 'a.py'}:2")["lines"]
+    (part,) = asked(f"{folder / 'src' / 'a.py'}:2")["lines"]
     assert (part["sure"], part["session"]["session_id"]) == ("edit matches", ONE)
 
 
