@@ -156,7 +156,7 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
             continue
         part = _main(then)
         said = " ".join(part.words) if part is not None and part.program not in _WRITERS else ""
-        if _INSTALLER.search(said) or _FORMATTER.search(said):
+        if then != command and (_INSTALLER.search(said) or _FORMATTER.search(said)):
             helped = call
         if then == command and helped is not None and (_formats(failed, helped) or not _mends(helped)):
             return _before(number, helped)

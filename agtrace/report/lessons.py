@@ -13,8 +13,9 @@ from agtrace_schema.reports import Lesson, Lessons, Unsolved
 from agtrace.health.analysis import examinations
 from agtrace.health.examination import Experience
 from agtrace.report.selection import Selection, families, in_period
+from agtrace.sessions.events import aftermath
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import short_id
+from agtrace.sessions.query import find_event, short_id
 from agtrace.text.numbers import counted
 from agtrace.times import iso, when
 
@@ -93,14 +94,23 @@ def _general(told: Experience) -> tuple[str, str] | None:
 
 
 def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved:
-    newest = max(cases, key=lambda case: case.told.at)
+    newest_first = sorted(cases, key=lambda case: -case.told.at)
+    newest, succeeded = newest_first[0], (_succeeded(connection, case) for case in newest_first)
     return Unsolved(
         what=newest.told.what,
         error=newest.told.line,
         times=_times(cases),
         sessions=len(_sessions(cases)),
         failed=_reference(connection, newest.session, newest.told.failed_event),
+        succeeded=next(filter(None, succeeded), None),
     )
+
+
+def _succeeded(connection: sqlite3.Connection, case: Case) -> str | None:
+    """Return what succeeded after a failure, as `show` names it there."""
+    failed = find_event(connection, case.session, case.told.failed_event)
+    later = aftermath(connection, case.session, failed)
+    return None if later is None else _reference(connection, case.session, later.succeeded)
 
 
 def _times(cases: Iterable[Case]) -> int:
@@ -172,6 +182,7 @@ def text(found: Lessons, place: Callable[[str], str] = str) -> str:
         lines += ["", f"{counted(found.unsolved, 'more recurring failure')} {have} no proven fix:"]
         for one in found.worst_unsolved:
             where = f"{counted(one.times, 'time')} in {counted(one.sessions, 'session')}: {place(one.failed)}"
+            where += f"; it succeeded afterwards: {place(one.succeeded)}" if one.succeeded else ""
             lines.append(f"- `{one.what}`: “{one.error}”, {where}")
     elif not found.lessons:
         few = f"in {FEWEST_SESSIONS} sessions, or {FEWEST_TIMES} times in one"

@@ -38,7 +38,8 @@ _FILE_NAMES = (
     "|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
 )
 _VARIES = later(
-    r"(?P<quoted>(?<!\w)'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|[“„«][^“”»\n]*[“”»]|(?<!\w)‘[^‘’\n]*’)"
+    r"(?P<quoted>(?<!named )(?<!module )(?<!package )"  # what is missing, which is the error
+    r"(?:(?<!\w)'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|[“„«][^“”»\n]*[“”»]|(?<!\w)‘[^‘’\n]*’))"
     r"|(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?)"
     r"|(?P<path>\bhttps?://[^\s)>\]]+"

@@ -128,6 +128,8 @@ class Unsolved(Model):
     sessions: int
     failed: str
     """The newest one, as a reference (`ax://event/...`)."""
+    succeeded: str | None = None
+    """A call that succeeded after the newest one that anything did: the same one or a similar one."""
 
 
 class Lessons(Model):

@@ -110,7 +110,9 @@ def test_what_was_overcome_differently_each_time_names_no_fix(tmp_path: Path) ->
         log = session(tmp_path, number).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
         log.call("Bash", {"command": fix}, "done").call("Bash", {"command": "npm run sass"}, "ok")
     assert learned(tmp_path) == []
-    assert "\n1 more recurring failure has no proven fix:\n" in agtrace_here("lessons").out
+    said = agtrace_here("lessons").out
+    assert "\n1 more recurring failure has no proven fix:\n" in said
+    assert "; it succeeded afterwards: agtrace show " in said
 
 
 def test_several_failures_that_nothing_fixed_are_several(tmp_path: Path) -> None:
@@ -119,6 +121,23 @@ def test_several_failures_that_nothing_fixed_are_several(tmp_path: Path) -> None
         log.call("Bash", {"command": "cargo fetch"}, "Exit code 1\nerror: no gauge for this tide", failed=True)
     assert learned(tmp_path) == []
     assert "\n2 more recurring failures have no proven fix:\n" in agtrace_here("lessons").out
+
+
+def test_what_is_missing_makes_the_failure(tmp_path: Path) -> None:
+    for number, missing in enumerate(("numpy", "yaml", "attrs"), 1):
+        error = f"Exit code 1\nModuleNotFoundError: No module named '{missing}'"
+        session(tmp_path, number).call("Bash", {"command": "python tide.py"}, error, failed=True)
+    assert learned(tmp_path) == []
+    assert "Nothing failed with the same error" in agtrace_here("lessons").out
+
+
+def test_a_command_that_formats_is_not_its_own_remedy(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number).call(
+            "Bash", {"command": "make fmt && make lint"}, "Exit code 1\nmain.go:3: error: x is unused", failed=True
+        )
+        log.call("Bash", {"command": "make fmt && make lint"}, "ok")
+    assert learned(tmp_path) == []
 
 
 def test_an_agent_reads_the_lessons_of_a_project(tmp_path: Path) -> None:

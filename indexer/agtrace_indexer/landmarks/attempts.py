@@ -106,6 +106,7 @@ def restored(values: Sequence[Sequence[Any]]) -> list[Attempt]:
 
 def _told(part: Part) -> git.Told | None:
     words = unwrapped(part.words)
+    words = words[words[:2] == ("rtk", "git") :]  # which shortens what git prints
     if not words:
         return None
     if words[0] == "git":

@@ -31,7 +31,6 @@ _RUNNERS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("asdf", "exec"): (),
     ("doppler", "run"): ("-p", "--project", "-c", "--config", "-t", "--token"),
     ("corepack",): (),
-    ("rtk",): (),
     ("op", "run"): ("--env-file",),
     ("nix", "develop"): (),
     ("dotenv",): ("-f", "-e"),
