@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,14 +39,20 @@ def pick(context: click.Context) -> None:
     if chosen is None:
         return
     from agtrace.commands.export import resume
-    from agtrace.commands.show import show
     from agtrace.commands.watch import open_
 
     if chosen.command == "resume":
         context.invoke(resume, session=chosen.session_id, run=True, as_json=False)
+    elif chosen.command == "open":
+        open_.main([chosen.session_id], prog_name="agtrace open", standalone_mode=False)
     else:
-        command = show if chosen.command == "show" else open_
-        command.main([chosen.session_id], prog_name=f"agtrace {chosen.command}", standalone_mode=False)
+        _show(chosen.session_id)
+
+
+def _show(session_id: str) -> None:
+    from agtrace.commands.show import show
+
+    show.main([session_id], prog_name="agtrace show", standalone_mode=False)
 
 
 class _Source:
@@ -76,9 +84,16 @@ class _Source:
             rows.setdefault(uid, row_of(session, preview_text(match["preview"]), match.get("timestamp")))
         return [*rows.values()]
 
-    def conversation(self, session_id: str) -> Followed | None:
-        from contextlib import suppress
+    def show(self, session_id: str) -> None:
+        from agtrace.settings.environment import pager
 
+        os.environ.setdefault("LESS", "R")  # it waits for a key even if all fits on the screen
+        with suppress(SystemExit):
+            _show(session_id)
+        if pager()[0] in ("", "cat"):
+            click.pause("Press any key to go back to the list.")
+
+    def conversation(self, session_id: str) -> Followed | None:
         from agtrace.conversation.items import followed
         from agtrace.problems import Problem
         from agtrace.sessions.query import find_session

@@ -11,11 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from io import TextIOWrapper
-from typing import Any, ClassVar, NamedTuple
+from queue import SimpleQueue
+from typing import IO, Any, ClassVar, NamedTuple
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
@@ -45,13 +47,9 @@ def paged(program: str, environment: Mapping[str, str]) -> Iterator[Console]:
         return
     before = signal.signal(signal.SIGINT, _left_to_the_pager)
     process = subprocess.Popen(program, shell=True, stdin=subprocess.PIPE, env=environment)
-    entry: Any = process.stdin
-    with suppress(ImportError, AttributeError, OSError):  # Linux: so that few conversations wait for their reader
-        import fcntl
-
-        fcntl.fcntl(entry, fcntl.F_SETPIPE_SZ, 1 << 20)
+    assert process.stdin is not None
     try:
-        with suppress(_Left), _Pipe(entry, errors="replace", encoding=sys.stdout.encoding) as pipe:
+        with suppress(_Left), closing(_Pipe(process.stdin)) as pipe:
             yield _console(pipe)
     finally:
         process.wait()
@@ -71,7 +69,7 @@ def _left_to_the_pager(_signal: int, _frame: object) -> None:
     """Do nothing at Ctrl-C: the pager gets it, too, and decides."""
 
 
-def _console(pipe: TextIOWrapper) -> Console:
+def _console(pipe: Any) -> Console:
     colours: Any = OUT.color_system
     return Console(
         file=pipe, force_terminal=True, color_system=colours, width=OUT.width, no_color=OUT.no_color,
@@ -83,27 +81,33 @@ class _Left(Exception):
     """The user left the pager."""
 
 
-class _Pipe(TextIOWrapper):
-    """The pager's input, raising `_Left` when it reads no more."""
+class _Pipe:
+    """The pager's input, which takes any length at once: a thread waits for the reader in the place of the writer."""
+
+    def __init__(self, entry: IO[bytes]) -> None:
+        self.encoding = sys.stdout.encoding
+        self._texts: SimpleQueue[str | None] = SimpleQueue()
+        self._entry = TextIOWrapper(entry, errors="replace", encoding=self.encoding)
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+        self._thread.start()
+
+    def _feed(self) -> None:
+        with suppress(BrokenPipeError), self._entry:
+            self._entry.writelines(iter(self._texts.get, None))
 
     def write(self, text: str, /) -> int:
-        """Write a text. Raises `_Left`."""
-        try:
-            return super().write(text)
-        except BrokenPipeError as error:
-            raise _Left from error
+        """Write a text. Raises `_Left` when nobody reads any more."""
+        if not self._thread.is_alive():
+            raise _Left
+        self._texts.put(text)
+        return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered. Raises `_Left`."""
-        try:
-            super().flush()
-        except BrokenPipeError as error:
-            raise _Left from error
+        """Do nothing: what is written is on its way."""
 
     def close(self) -> None:
-        """Close the pipe, whose other end may be closed already."""
-        with suppress(BrokenPipeError, _Left):
-            super().close()
+        """End the input."""
+        self._texts.put(None)
 
 
 _FACTS = ("User", "Project", "Agent", "Model", "Part of", "Began", "Lasted", "Cost", "Size")

@@ -1,18 +1,19 @@
 """The application of bare `agtrace`: sessions as one types, with the end of the conversation beside them.
 
-Threads read for it and give it what they found as messages, so only its own thread touches the screen. What is
-chosen is returned when it ends.
+Threads read for it and give it what they found as messages, so only its own thread touches the screen. Reading a
+session leads back to the list; anything else that is chosen is returned when it ends.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.events import Key, Resize
@@ -66,6 +67,9 @@ class Source(Protocol):
 
     def conversation(self, session_id: str) -> Followed | None:
         """Return the end of a session's conversation; None if it can't be read now."""
+
+    def show(self, session_id: str) -> None:
+        """Let a person read a session in the terminal; called in the thread of the picker, which waits."""
 
 
 class Rows(Message):
@@ -176,11 +180,17 @@ class Picker(App[Choice]):
         self.action_choose("show")
 
     def action_choose(self, command: str) -> None:
-        """End with what is to be done with the session under the cursor, once what was typed has been searched for."""
+        """Do with the session under the cursor what was chosen, once what was typed has been searched for."""
         chosen = self._chosen()
         self._command = None if self._query == self.query_one(Input).value else command
-        if chosen is not None and self._command is None:
-            self.exit(Choice(command, chosen.id))
+        if chosen is None or self._command is not None:
+            return
+        with suppress(SuspendNotSupported):
+            if command == "show":
+                with self.suspend():
+                    self._source.show(chosen.id)
+                return
+        self.exit(Choice(command, chosen.id))
 
     def action_copy(self) -> None:
         """Copy the id of the session under the cursor."""

@@ -77,8 +77,13 @@ def test_without_a_terminal_bare_agtrace_prints_the_help(indexed: Path) -> None:
     assert "Find and read:" in said.out and said.code == 2
 
 
-def test_at_a_terminal_a_choice_leads_to_the_command(indexed: Path) -> None:
-    with in_terminal(columns=120, PAGER="cat") as terminal:
+def test_at_a_terminal_a_session_is_read_and_left_for_the_list(indexed: Path) -> None:
+    with in_terminal(columns=120, PAGER="less") as terminal:
         terminal.until("type to search")
         terminal.press("locked\r")
         terminal.until("turn 0")
+        terminal.text = ""
+        terminal.press("q")
+        terminal.until("claude_code")
+        terminal.press("\x1b")
+        assert terminal.end() == 0

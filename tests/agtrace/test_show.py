@@ -248,8 +248,10 @@ def test_what_fits_on_one_screen_needs_no_key_and_a_pager_holds_up_no_writer(tmp
     with in_terminal("show", ONE, columns=80) as terminal:
         assert terminal.end() == 0
     assert "Yes." in terminal.shown
-    look = f"import sqlite3, sys; sys.stdin.read(); to = sqlite3.connect({str(load().database)!r}).execute; "
-    look += "to('CREATE TABLE it (x)'); print(to('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())"
+    log.say("x" * 1_300_000)  # more than any pipe takes
+    index_here(tmp_path / "home")
+    look = f"import sqlite3, sys; to = sqlite3.connect({str(load().database)!r}, 20).execute; "
+    look += "to('CREATE TABLE it (x)'); print(to('PRAGMA wal_checkpoint(TRUNCATE)').fetchone()); sys.stdin.read()"
     with in_terminal("show", ONE, columns=80, PAGER=f'{sys.executable} -c "{look}"') as terminal:
         assert terminal.end() == 0
     assert "(0, 0, 0)" in terminal.shown
