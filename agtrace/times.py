@@ -15,6 +15,7 @@ _AGO = later(r"^(\d{1,6})\s*(m|h|d|w|mo|y)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MONTHS = {"mo": 1, "y": 12}
 _MONTH = later(r"^(\d{4})-(\d{2})$")
+_WEEK = later(r"\d{4}-?W\d{2}")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NAMES_OF_MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -22,8 +23,8 @@ _NAMES_OF_MONTHS = (
 )  # fmt: skip
 _SHORTEST_NAME = 3
 _ALLOWED = (
-    "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 2026-11, 30m, 12h, 7d, 2w, 3mo, today, yesterday, monday, july, "
-    "this or last week, month or year"
+    "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z, 2026-W45), 2026-11, 30m, 12h, 7d, 2w, 3mo, today, yesterday, monday, "
+    "july, this or last week, month or year"
 )
 
 
@@ -122,12 +123,12 @@ def _months_earlier(time: datetime, months: int) -> datetime:
 
 
 def _iso_span(given: str, zone: tzinfo | None) -> tuple[datetime, datetime]:
-    """Return the span of an ISO 8601 day or second, or a moment. Raises `ValueError` or `OverflowError`."""
+    """Return the span of an ISO 8601 week, day or second, or a moment. Raises `ValueError` or `OverflowError`."""
     parsed = datetime.fromisoformat(given)
     if parsed.tzinfo is None:
         parsed = parsed.replace(tzinfo=zone)
     if len(given) <= len("2026-11-03"):
-        return parsed, parsed + timedelta(days=1)
+        return parsed, parsed + timedelta(days=7 if _WEEK.fullmatch(given) else 1)
     return parsed, parsed if parsed.microsecond else parsed + timedelta(seconds=1)
 
 

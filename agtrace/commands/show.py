@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
+from agtrace_schema.patterns import later
 from agtrace_schema.requests import MOST_AROUND, Level, Section
 
 from agtrace.commands.asking import (
@@ -86,14 +89,14 @@ _OF_SESSION = ("level", "turns", "sections", "thinking", *_OF_CONVERSATION)
 _OF_EVENT = ("around", "lines", "mode", "raw")
 _WITHOUT_SECTIONS = ("level", "turns", "thinking", "focus", *_OF_CONVERSATION)
 _OF_LEVELS = ("level", "focus", "cursor")
-_LONGEST_INDEX = 15
-"""Digits of an event's index."""
+_OF_ALL = ("level", "turns", "sections", "focus", "cursor")
+_EVENTS = later(r"(\d{1,15})(?:-(\d{1,15}))?", re.ASCII)
 
 _LONGEST_PLACE = 200
 
 
 @click.command()
-@click.argument("place", metavar="SESSION[:EVENT]|REF", shell_complete=session_ids)
+@click.argument("place", metavar="SESSION[:EVENT[-EVENT]]|REF", shell_complete=session_ids)
 @click.option("--tools", is_flag=True, help="Show arguments and results of tool calls in full.")
 @click.option("--thinking", is_flag=True, help="Show the model's thinking.")
 @click.option("--all", "everything", is_flag=True, help="Show both.")
@@ -129,6 +132,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show fb3cff44 --turns 2:5 --tools
       agtrace show fb3cff44 --level summary
       agtrace show fb3cff44 --sections failures,files
+      agtrace show fb3cff44:29-40
       agtrace show fb3cff44:42 --lines 1:50
       agtrace show fb3cff44:42 --mode minimal
       agtrace show fb3cff44:42 --focus "Which test fails, and why?"
@@ -143,12 +147,14 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         _refuse(given, (*_OF_SESSION, "around", "raw"), "is for a session or an event, not for a reference")
         print_text("read_artifact", {"ref": place, **text_asked(asked)}, as_json=as_json)
         return
-    session_id, event_index = _place(place)
-    if event_index is not None:
+    session_id, span = _place(place)
+    if span is not None and span[0] == span[1]:
         _refuse(given, _OF_SESSION, "is for a session, not for one event")
-        _show_event(session_id, event_index, asked, as_json=as_json)
+        _show_event(session_id, span[0], asked, as_json=as_json)
         return
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace show ax://session/{session_id}`")
+    if span is not None:
+        _refuse(given | ({"json"} if as_json else set()), (*_OF_ALL, "json"), "is for a whole session")
     if "sections" in given:
         _refuse(given, _WITHOUT_SECTIONS, "can't be combined with --sections")
         _show_sections({"session_id": session_id, **_only(asked, "sections", "cursor")}, as_json=as_json)
@@ -169,7 +175,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
                 view.page(page.value, first=False)
             text_rest(answer.value, answer.next_calls)
     else:
-        _show_conversation(session_id, asked)
+        _show_conversation(session_id, span, asked)
 
 
 def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
@@ -228,34 +234,40 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
     }  # fmt: skip
 
 
-def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
+def _show_conversation(session_id: str, span: tuple[int, int] | None, asked: dict[str, Any]) -> None:
     """Print a session as a conversation, on a terminal through a pager, which holds no moment of the index."""
     from agtrace.conversation.cleaning import Cleaner
     from agtrace.conversation.items import head, items, part_of
     from agtrace.render.conversation import Unfolded, conversation, paged
-    from agtrace.sessions.query import find_session, resuming
+    from agtrace.sessions.query import find_event, find_session, resuming
     from agtrace.settings.environment import pager
 
     unfolded = Unfolded(asked["tools"] or asked["everything"], asked["thinking"] or asked["everything"])
     with ExitStack() as reading, selected(Filters()) as (connection, _, now, prices, _):
         session = find_session(connection, session_id)
         part, cleaner = part_of(connection, session, asked["turns"] or (None, None)), Cleaner(())
+        if span is not None:
+            part = part._replace(first_event=find_event(connection, session, span[0]).event_index)
+        last = part.last_event if span is None else span[1]
         about = head(connection, session, part.turns, cleaner, now=now, prices=prices)
         continued = resuming(connection, session)
         out = reading.enter_context(paged(*(("", {}) if asked["no_pager"] else pager())))
-        conversation(out, about, continued, items(connection, session, part, cleaner), unfolded)
+        shown = takewhile(lambda one: one.event <= last, items(connection, session, part, cleaner))
+        conversation(out, about, continued, shown, unfolded)
 
 
-def _place(place: str) -> tuple[str, int | None]:
-    """Return the session, and the event or None, from SESSION or SESSION:EVENT."""
+def _place(place: str) -> tuple[str, tuple[int, int] | None]:
+    """Return the session, and the first and the last event or None, from SESSION, SESSION:EVENT or SESSION:A-B."""
     session_id, colon, event = place.rpartition(":")
     if not colon:
         return place, None
-    if not (event.isascii() and event.isdecimal() and len(event) <= _LONGEST_INDEX):
+    found = _EVENTS.fullmatch(event)
+    span = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if span[0] > span[1]:
         from agtrace.text.lines import named
 
-        fail(f"expected SESSION:NUMBER, such as fb3cff44:42, got {named(place, _LONGEST_PLACE)}", USAGE)
-    return session_id, int(event)
+        fail(f"expected SESSION:NUMBER, such as fb3cff44:42 or :29-40, got {named(place, _LONGEST_PLACE)}", USAGE)
+    return session_id, span
 
 
 def _refuse(given: set[str], options: Iterable[str], why: str) -> None:

@@ -21,13 +21,13 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.terms import ENDINGS, believable
-from agtrace.text.lines import USER_MESSAGE, one_line
+from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted, dollars, short
 from agtrace.times import iso
 
 _ALL = 1 << 62
 _LONGEST = 120
-"""The most characters of a request."""
+"""The most characters of a request or a title."""
 _REQUESTS, _DEEDS = 12, 8
 """The most requests and deeds of a session that its text names."""
 _DONE = {"finished", "unknown"}
@@ -64,7 +64,7 @@ def worklog(
         session = WorkedSession(
             session_id=short_id(connection, row.uid),
             provider=row.provider,
-            title=one_line(row.title or row.snippet or "(no request)", USER_MESSAGE),
+            title=one_line(row.title or row.snippet or "(no request)", _LONGEST),
             sub_agents=len(family.members) - 1,
             requests=list(_requests(connection, family, since, until)),
             done=[deed for deed in deeds if deed.kind is not LandmarkKind.TEST_RUN],
@@ -100,7 +100,7 @@ def _requests(connection: sqlite3.Connection, family: Family, since: int, until:
 def lines(found: Worklog, period: str, *, markdown: bool = False) -> Iterator[str]:
     """Yield a worklog's lines, for a terminal or as Markdown, in which texts of logs are in code spans only."""
     text: Callable[[str], str] = quoted if markdown else str
-    yield f"{'## ' * markdown}{period.capitalize()}: {text(found.selection)}"
+    yield f"{'## ' * markdown}{period[:1].upper()}{period[1:]}: {text(found.selection)}"
     yield from [""] * markdown
     yield f"Spent: {_spent(found.spent)}"
     for project in found.projects:

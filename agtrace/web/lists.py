@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
@@ -35,6 +36,7 @@ from agtrace.sessions.terms import ENDINGS
 from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.text.lines import repeated
+from agtrace.times import local
 from agtrace.tools.tool import Context
 from agtrace.web.session import number, title
 
@@ -294,11 +296,18 @@ WORK = {"today": "Today", "yesterday": "Yesterday", "this week": "This week"}
 
 
 def work_page(context: Context, request: Request) -> dict[str, Any]:
-    """Return the worklog of a period; if none is named, of the first one in which something was done."""
+    """Return the worklog of a period; if none is named, of the first one in which something was done.
+
+    The last of them is the week in which something was done last.
+    """
     asked = request.query_params.get("period", "")
-    if asked and asked not in WORK:
-        raise InvalidParameter("period", f"period: expected one of {', '.join(WORK)}, got {repeated(asked, 60)!r}")
-    for shown in [asked] if asked else WORK:
+    active = [local(session.ended_at)[:10] for session in sessions.newest(context.connection, 1) if session.ended_at]
+    periods = WORK | {f"{date.fromisoformat(day):%G-W%V}": f"The week of {day}" for day in active}
+    if f"{datetime.fromtimestamp(context.now):%G-W%V}" in periods:
+        periods = WORK
+    if asked and asked not in periods:
+        raise InvalidParameter("period", f"period: expected one of {', '.join(periods)}, got {repeated(asked, 60)!r}")
+    for shown in [asked] if asked else periods:
         period = context.period(shown, shown)
         found = worklog(
             context.connection,
@@ -311,7 +320,7 @@ def work_page(context: Context, request: Request) -> dict[str, Any]:
     return {
         "work": fit_for_the_page(dump(found)),
         "shown": shown,
-        "periods": WORK,
+        "periods": periods,
         "endings": ENDINGS,
         "titles": AGENTS,
     }

@@ -204,6 +204,17 @@ def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.Cap
     assert capsys.readouterr().out == "\n  second\n"
 
 
+def test_some_events_are_the_conversation_from_the_first_to_the_last(tmp_path: Path) -> None:
+    claude_log(tmp_path / "home", ONE).prompt("One.").say("Two.").say("Three.").prompt("Four.").say("Five.")
+    index_here(tmp_path / "home")
+    said = agtrace_here("show", f"{ONE}:1-3").out
+    assert [word for word in ("One.", "Two.", "Three.", "Four.", "Five.") if word in said.partition("turn 0")[2]] == [
+        "Two.", "Three.", "Four.",
+    ]  # fmt: skip
+    assert "max: 4" in agtrace_here("show", f"{ONE}:9-12").err
+    assert agtrace_here("show", f"{ONE}:3-1").code == agtrace_here("show", f"{ONE}:1-3", "--json").code == 2
+
+
 # -- on a terminal ---------------------------------------------------------------------------------
 
 

@@ -261,22 +261,24 @@ def test_windows_are_disjoint_and_complete_and_every_event_has_a_place(site: Sit
     assert events(site.page(f"/s/{LARGE}/window/{windows}")) == []
 
 
-def test_the_first_page_is_what_was_done_and_a_file_shows_who_wrote_it_and_why(
-    own_home: Path, tmp_path: Path, compiled_rules: Path
+@pytest.mark.parametrize("ago", [7_200, 40 * 86_400])
+def test_the_first_page_is_what_was_done_last_and_a_file_shows_who_wrote_it_and_why(
+    own_home: Path, tmp_path: Path, compiled_rules: Path, ago: int
 ) -> None:
     """A question that waits is shown, and nothing of a file that no session named."""
     written, other = tmp_path / "store.py", tmp_path / "private.py"
     written.write_text("import sqlite3\n")
     other.write_text("nobody's business\n")
-    log = Claude(own_home, 7, ago=7200)
+    log = Claude(own_home, 7, ago=ago)
     log.asked("Open the database in one place.")
     log.calls("Write", file_path=str(written), content="import sqlite3\n")
     log.returns("written")
     log.calls("AskUserQuestion", "ask", questions=[{"question": "Shall it wait?", "options": []}])
     with opened(own_home, compiled_rules) as site:
         page = until(lambda: "Open the database" in (found := site.client.get("/work").text) and found)
+        assert ("<h1>The week of 20" in page) == (ago > 7_200)
         assert "Left open, waiting for an answer" in page and 'href="/s/00000007"' in page
-        assert "asks you: <bdi>Shall it wait?</bdi>" in site.page("/s/00000007")
+        assert ("asks you: <bdi>Shall it wait?</bdi>" in site.page("/s/00000007")) == (ago == 7_200)
         blamed = site.page(f"/why?file={written}")
         assert "Open the database in one place." in blamed and "<pre>import sqlite3</pre>" in blamed
         assert "business" not in site.page(f"/why?file={other}")
