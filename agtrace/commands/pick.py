@@ -35,7 +35,8 @@ def pick(context: click.Context) -> None:
 
     settings = usable()
     load_prices(settings.prices)
-    chosen = Picker(_Source(Answers(settings, refresh_seconds=0.3, log=silent, read=parse_options))).run()
+    source = _Source(Answers(settings, refresh_seconds=0.3, log=silent, read=parse_options))
+    chosen = Picker(source).run()
     if chosen is None:
         return
     from agtrace.commands.export import resume
@@ -46,13 +47,7 @@ def pick(context: click.Context) -> None:
     elif chosen.command == "open":
         open_.main([chosen.session_id], prog_name="agtrace open", standalone_mode=False)
     else:
-        _show(chosen.session_id)
-
-
-def _show(session_id: str) -> None:
-    from agtrace.commands.show import show
-
-    show.main([session_id], prog_name="agtrace show", standalone_mode=False)
+        source.show(chosen.session_id)
 
 
 class _Source:
@@ -85,11 +80,12 @@ class _Source:
         return [*rows.values()]
 
     def show(self, session_id: str) -> None:
+        from agtrace.commands.show import show
         from agtrace.settings.environment import pager
 
         os.environ.setdefault("LESS", "R")  # it waits for a key even if all fits on the screen
         with suppress(SystemExit):
-            _show(session_id)
+            show.main([session_id], prog_name="agtrace show", standalone_mode=False)
         if pager()[0] in ("", "cat"):
             click.pause("Press any key to go back to the list.")
 

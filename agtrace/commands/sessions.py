@@ -144,7 +144,8 @@ def search(words_of_query: tuple[str, ...], as_json: bool, by_session: bool, eve
         from agtrace.render.lists import matches
         from agtrace.render.terminal import fills
 
-        about = described(_sessions_in(answer.value["data"]))
+        data = answer.value["data"]
+        about = described([one["session_id"] for one in data["matches"]] + [one[0] for one in data.get("others", ())])
         matches(answer.value, answer.next_calls, texts, about, whole_ids=not fills())
     if not _has_found(answer.value["data"], query):
         sys.exit(TROUBLE)
@@ -156,7 +157,3 @@ def _has_found(data: dict[str, Any], query: str) -> bool:
 
     nowhere = data.get("nowhere", [])
     return bool(data["matches"]) and (not nowhere or len(nowhere) < len(query_words(query)))
-
-
-def _sessions_in(data: dict[str, Any]) -> list[str]:
-    return [*(match["session_id"] for match in data["matches"]), *(other[0] for other in data.get("others", ()))]

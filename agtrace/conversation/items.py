@@ -357,7 +357,7 @@ class ItemReader:
             about=self._from_here(self._cleaner.line(telling_argument(arguments), _ARGUMENT)),
             outcome=outcome,
             duration_ms=row.duration_ms,
-            exit_code=None if result is None else _whole_number(result.rest.get("exit_code")),
+            exit_code=None if result is None else result.rest.get("exit_code"),
             given=arguments,
             result=output,
             error=self._error(output) if output and outcome is Outcome.FAILED else None,
@@ -386,10 +386,6 @@ class ItemReader:
                 return self._cleaner.line(short_id(self._connection, started[call.event_index]), LABEL)
         named = None if result is None else result.rest.get("agent_id")
         return self._cleaner.line(str(named), LABEL) if named else None
-
-
-def _whole_number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def written(arguments: Any) -> str:

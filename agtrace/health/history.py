@@ -21,7 +21,7 @@ from agtrace_indexer.index.questions import histories
 from agtrace_indexer.index.questions.histories import PastEvent
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
+from agtrace_schema.events import EventType, Json, Outcome, Provider, UserKind
 from msgspec import Struct
 
 from agtrace.sessions.prices import PriceTable
@@ -68,8 +68,6 @@ class Call:
     result: str = ""
     result_chars: int = 0
     """Characters of the whole result."""
-    told_by_text: bool = False
-    """Whether the outcome was inferred from the text of the result, as no flag, status or exit code records it."""
     exit_code: int | None = None
     duration_ms: int | None = None
     """From call to result; None if unknown, or if a human was asked."""
@@ -407,7 +405,6 @@ def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
     if row.outcome is not None and OUTCOME_CODES[row.outcome] is Outcome.FAILED:
         call.outcome = Outcome.FAILED
     call.answered_at = row.ts
-    call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
     call.exit_code = rest.get("exit_code")
 
 

@@ -29,10 +29,6 @@ def _without_nul(given: str) -> str:
     return given
 
 
-def _several(given: Any) -> Any:
-    return [given] if isinstance(given, str) else given
-
-
 _NoNul = AfterValidator(_without_nul)
 _FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4_096), _NoNul]
 _Command = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _NoNul]
@@ -102,7 +98,9 @@ class GrepArguments(Arguments):
         None, description="Any of these, instead of pattern."
     )
     paths: Annotated[
-        tuple[_FilePath, ...], Field(strict=False, min_length=1, max_length=1_000), BeforeValidator(_several)
+        tuple[_FilePath, ...],
+        Field(strict=False, min_length=1, max_length=1_000),
+        BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
     ] = Field(
         (".",), description="Files and folders, which are searched with hidden and ignored files, but without .git."
     )

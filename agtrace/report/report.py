@@ -228,7 +228,10 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note = nobody) ->
         lessons=found[:LESSONS],
         undated=sum(not family.started_at for family in every),
         sub_agents=sum(len(family.members) - 1 for family in chosen),
-        sessions=sorted(_with_percentiles([one.shown for one in seen]), key=_worst_first),
+        sessions=sorted(
+            _with_percentiles([one.shown for one in seen]),
+            key=lambda one: (one.score is None, one.score or 0, -one.failed_calls, one.session_id),
+        ),
         versions={detector.name: detector.version for detector in DETECTORS},
         new_secrets=new_secrets(connection, selection, asked.now),
         made_at=iso(int(asked.now * 1000)),
@@ -245,10 +248,6 @@ def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedS
         else:
             below = bisect_left(scores, session.score)
             yield replace(session, percentile=max(100 * below // len(scores), min(below, 1)))  # 0 is the lowest alone
-
-
-def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:
-    return session.score is None, session.score or 0, -session.failed_calls, session.session_id
 
 
 def _comparison(

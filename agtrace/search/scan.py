@@ -69,10 +69,6 @@ class Order(StrEnum):
         """Return the rank of a hit: the larger, the earlier in the results."""
         return self.sign * ts, self.sign * event_id
 
-    def first_of(self, block: Block) -> int:
-        """Return the highest rank in time that a hit in this block or a later one can have."""
-        return self.sign * (block.t1 if self is Order.NEWEST else block.t0)
-
 
 class Hit(Struct, frozen=True):
     """An event that matches the query."""
@@ -316,7 +312,8 @@ class Question(Struct, frozen=True):
         scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline)
         with interrupted(self.connection, deadline):
             for block, left in scan.blocks():
-                if kept.settled(self.order.first_of(block)) and (left is None or left > _COUNTED_ON):
+                highest = self.order.sign * (block.t1 if self.order is Order.NEWEST else block.t0)
+                if kept.settled(highest) and (left is None or left > _COUNTED_ON):
                     return False
                 deadline.check()
                 kept.add(scan.hits(block))

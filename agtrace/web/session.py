@@ -298,7 +298,9 @@ def _entries(
 
 def _gathered(entries: Sequence[Entry | Place]) -> Iterator[Entry | Place]:
     """Make one entry of several that the program added one after the other and that aren't cut."""
-    for is_added, group in groupby(entries, _is_added):
+    for is_added, group in groupby(
+        entries, lambda one: isinstance(one, Words) and (one.kind, one.chars) == ("added", None)
+    ):
         run = list(group)
         if not is_added or len(run) == 1:
             yield from run
@@ -310,10 +312,6 @@ def _gathered(entries: Sequence[Entry | Place]) -> Iterator[Entry | Place]:
         shown = Markup("\n\n").join(heads.format(entry.label, entry.shown) for entry in (first, *others))
         yield first._replace(label=f"{', '.join(kinds[:_NAMED])}{more}, {len(run)} times", shown=shown)
         yield from (Place(entry.event) for entry in others)
-
-
-def _is_added(entry: Entry | Place) -> bool:
-    return isinstance(entry, Words) and entry.kind == "added" and entry.chars is None
 
 
 # -- examined --------------------------------------------------------------------------------------

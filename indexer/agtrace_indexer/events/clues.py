@@ -141,7 +141,7 @@ def clues_in(output: str) -> Iterator[Clue]:
     pages = {repository_at(page) for page in _PAGE.findall(output)} if "://" in output else set()
     if len(pages) == 1 and (page := pages.pop()):
         yield Clue(SHOWN, page)
-    commits = (value for found in _HASH.finditer(output) for value in found.groups() if value and _is_hash(value))
+    commits = (value for found in _HASH.finditer(output) for value in found.groups() if value and is_hash(value))
     for number, commit in enumerate(commits):
         if number == _MOST:
             return
@@ -171,6 +171,6 @@ def _same(place: str, folder: str) -> bool:
     return place.rstrip("/\\") in (folder.rstrip("/\\"), ".")
 
 
-def _is_hash(text: str) -> bool:
+def is_hash(text: str) -> bool:
     """Whether digits and letters make up a text: a number or a word made of a to f is no hash."""
     return not text.isdigit() and not text.isalpha()

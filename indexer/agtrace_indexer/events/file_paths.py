@@ -63,12 +63,9 @@ def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
             return
     for text in _texts(arguments):
         if "*** " in text:
-            for path in _in_script(text) if call.name == SCRIPTING else _in_patch(text):
+            in_patch = (match[1] or match[2] for match in _PATCHED.finditer(text))
+            for path in _in_script(text) if call.name == SCRIPTING else in_patch:
                 yield masked(path)[:_LONGEST_PATH], "write"
-
-
-def _in_patch(text: str) -> Iterator[str]:
-    return (match[1] or match[2] for match in _PATCHED.finditer(text))
 
 
 def _in_script(text: str) -> Iterator[str]:

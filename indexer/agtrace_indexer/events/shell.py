@@ -182,7 +182,8 @@ def _behind_options(words: list[str], at: int) -> int:
 def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
     """Yield the parts, with those of the command inside `bash -c "..."` in its place."""
     for part in found:
-        flag = _place_of_command(part) if deep and part.program in _SHELLS else 0
+        options = enumerate(part.words[1:], 1) if deep and part.program in _SHELLS else ()
+        flag = next((n for n, word in options if re.fullmatch(r"-\w*c", word)), 0)
         if flag and flag + 1 < len(part.words):
             for number, inner in enumerate(_unwrapped(_read(part.words[flag + 1]), deep - 1)):
                 after = inner.after if number else part.after
@@ -190,11 +191,6 @@ def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
                 yield replace(inner, after=after, writes=inner.writes or part.writes, substituted=substituted)
         elif part.words or part.writes or part.expands:
             yield part
-
-
-def _place_of_command(shell: Part) -> int:
-    """Return the place of a shell's `-c` among its words; 0 if there is none."""
-    return next((n for n, word in enumerate(shell.words[1:], 1) if re.fullmatch(r"-\w*c", word)), 0)
 
 
 def _bare(word: str) -> str:

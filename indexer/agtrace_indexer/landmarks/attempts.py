@@ -80,7 +80,7 @@ def attempts(command: str) -> tuple[Attempt, ...]:
 
 def _attempts(command: str) -> tuple[Attempt, ...]:
     words = frozenset(_WORD.findall(command))
-    if not (git.is_meant(words) or git.asks_forge(words) or programs.is_meant(words, command)):
+    if not (git.is_meant(words) or programs.is_meant(words, command)):
         return ()  # most set out to do nothing of the kind, and aren't taken apart
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _GIVEN.sub(_as_option, plain) if "<<" in plain else plain

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.clues import FORGES
+from agtrace_indexer.events.clues import FORGES, is_hash
 from agtrace_indexer.landmarks.wrappers import behind_options
 
 Told = tuple[LandmarkKind, str, str | None, str | None]
@@ -53,8 +53,10 @@ _REF = later(r"[^\s$~^:?*\[\\`(){}]{1,250}")
 
 
 def is_meant(words: Set[str]) -> bool:
-    """Whether a command of these words may ask git for any of this."""
-    return "git" in words and not _ACTING.isdisjoint(words)
+    """Whether a command of these words may ask git, or the program of a forge, for any of this."""
+    if "git" in words and not _ACTING.isdisjoint(words):
+        return True
+    return not FORGES.isdisjoint(words) and not _DONE.keys().isdisjoint(words)
 
 
 def subcommand(words: tuple[str, ...]) -> str:
@@ -137,7 +139,7 @@ def _listed(output: str, subject: str | None) -> str | None:
 def _alone(output: str) -> str | None:
     """Return the hash that is alone in its line, as `git rev-parse` prints it: short ones have digits and letters."""
     bare = (found[1] for found in _LISTED.finditer(output) if not found[2])
-    return next((one for one in bare if len(one) == 40 or not (one.isdigit() or one.isalpha())), None)
+    return next((one for one in bare if len(one) == 40 or is_hash(one)), None)
 
 
 def _pushed(output: str) -> str | None:
@@ -209,11 +211,6 @@ _SAID = {
     Verdict.REOPENED: later(r"^[^\w\n]*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
 }
 _NOT_NEW = later(r"already exists")
-
-
-def asks_forge(words: Set[str]) -> bool:
-    """Whether a command of these words may ask a forge for any of this."""
-    return not FORGES.isdisjoint(words) and not _DONE.keys().isdisjoint(words)
 
 
 def asked_of_forge(words: tuple[str, ...]) -> Told | None:

@@ -177,7 +177,7 @@ _NOT_RUN = later(
 _SHORT = 600
 """A program that isn't there says so in few characters."""
 
-_SILENT = frozenset({"cargo check", "clang", "gcc", "go build", "go install", "go test -c", "javac", "tsc", "vue-tsc"})
+SILENT = frozenset({"cargo check", "clang", "gcc", "go build", "go install", "go test -c", "javac", "tsc", "vue-tsc"})
 """Programs that say nothing if all is well."""
 
 
@@ -201,11 +201,6 @@ def failed(kind: LandmarkKind, output: str, *, of_anything: bool) -> bool:
 def passed(kind: LandmarkKind, output: str) -> bool:
     """Whether the output says that a test run or a build passed."""
     return _PASSED[kind].search(output) is not None
-
-
-def is_silent(name: str | None) -> bool:
-    """Whether a program prints nothing if all is well."""
-    return name in _SILENT
 
 
 def hides_check(command: Command) -> bool:

@@ -140,7 +140,9 @@ def _plan_of_all(
         if same and not rebuild and not (file.status == "unreadable" and _for_another_reason(catalog, file)):
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
-    present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
+    present = [
+        root for root in roots if os.path.exists(root) or (root in known and os.path.isdir(os.path.dirname(root)))
+    ]
     hides = hides and len(present) == len(roots)  # else one that isn't seen may be below an absent root
     vanished = [
         path
@@ -159,11 +161,6 @@ def _may_be_log(path: str, known: Mapping[str, Known]) -> bool:
     if (before is not None and before.status == "log") or _NAMED.match(os.path.basename(path)) is not None:
         return True
     return has_forms(path, FORMS) or container_of(path) is not None
-
-
-def _was_file(root: str, known: dict[str, Known]) -> bool:
-    """Whether a root that has vanished was a file in a folder that still exists."""
-    return root in known and os.path.isdir(os.path.dirname(root))
 
 
 def _unchanged(file: Found, before: Known) -> bool:

@@ -1,10 +1,4 @@
-"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (README.md).
-
-The rules: a line is a step of the agent's own, in file order; its index is neither sorted nor unique. Who speaks is its
-source (`steps`). Calls and results have no ids, so that ids are made up, and a result answers the first call of the
-response before it that waits, or the one of its own name (`tool_calls`). The text of a result says how a command ended,
-as the status of a line is always `DONE` (`tool_results`).
-"""
+"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (README.md)."""
 
 from __future__ import annotations
 

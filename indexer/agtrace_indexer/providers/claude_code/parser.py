@@ -1,13 +1,4 @@
-"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (README.md).
-
-The rules: every line is read by itself, in file order; parent chains never decide what is kept, only whose line
-it is (`sessions`, `sidechains`) and which log this one continues (`origins`). A response is a step (`messages`) and
-is counted once, by its message and request ids (`tokens`). A line is identified everywhere by its uuid
-(`identities`). Texts in the user's role are distinguished by flags and by their beginnings (`user_texts`). The outcome
-of a tool execution follows from its result's flag and structure (`tool_results`), or is reported much later
-(`background`). Titles may be those of other logs' sessions (`titles`). Progress and lines that repeat others are left
-out by name; anything else becomes a notification (`notices`). `records` names the reader of every type.
-"""
+"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (README.md)."""
 
 from __future__ import annotations
 

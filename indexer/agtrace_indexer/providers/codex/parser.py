@@ -2,13 +2,6 @@
 
 A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
 All three use the same tables: `record_types` names the reader of every type.
-
-The rules: Codex writes what is said twice, and the first of the two is the event (`doubles`). Tool calls and results
-are read from response items, and from events only if no item has them (`tool_events`). Codex has no error flag: the
-outcome is read from what the harness wrote (`tool_outputs`). Responses have no id: a step is a run of items up to a
-tool output, a token count or a user's text (`steps`). The tokens of a request are the growth of the session's total
-(`tokens`). A fork or sub-agent may begin with a replay of its parent (`replay`), which is recognised item by item
-(`identities`). An execution may continue after its result (`background`).
 """
 
 from __future__ import annotations

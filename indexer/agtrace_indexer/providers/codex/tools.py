@@ -354,11 +354,10 @@ def mcp_result(result: Any) -> Reading:
 
 
 # -- background ------------------------------------------------------------------------------------
-# Executions that outlive their result: their end is reported later, by another call or by an event. `exec_command`
-# answers `Process running with session ID 41`, code mode `Script running with cell ID 3`, or its script prints the
-# session. The result of a later `write_stdin` or `wait` for that session or cell, or of a script with a `write_stdin`,
-# may say how it ended: this settles the first call. So does an `*_end` event after the output. A poll that finds it
-# still running changes nothing.
+# Executions that outlive their result: `exec_command` answers `Process running with session ID 41`, code mode `Script
+# running with cell ID 3`, or its script prints the session. The result of a later `write_stdin` or `wait` for that
+# session or cell, or of a script with a `write_stdin`, may say how it ended: this settles the first call. So does an
+# `*_end` event after the output. A poll that finds it still running changes nothing.
 
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
 """Tool -> what it asks about, and the argument that names it."""
@@ -464,10 +463,8 @@ def _readable(value: Any) -> Any:
 # `item_completed`), one to three lines apart in either order. A log is read while it grows, so nothing may depend on
 # what comes later. The rule: **the first of the two is the event; a text of the other stream that equals a recent, not
 # yet paired one is its double and left out.** Each text pairs once, so a sentence said twice in one stream is two
-# events; a text waits for its double for `_REACH` lines, and at most `_WAITING` texts wait. Texts are compared without
-# white space; after an IDE's preface, only the request itself is compared. A reasoning item is compared by its summary
-# parts, each of which has an event of its own. While a review runs, its texts are repeated within one stream: any
-# repetition is then a double.
+# events. A reasoning item is compared by its summary parts, each of which has an event of its own. While a review runs,
+# its texts are repeated within one stream: any repetition is then a double.
 
 _REACH = 60  # lines that a text waits for its double; in real logs it comes within three
 _WAITING = 32

@@ -1,11 +1,4 @@
-"""GitHub Copilot CLI: `session-state/<session id>/events.jsonl`, one event a line (README.md).
-
-The rules: every line is read by itself, in file order; `parentId` names the line before it and says nothing else. A
-response is a step (`messages`), and its output counts once (`tokens`); what went into the responses is known only when
-the CLI ends. What sub-agents do has their call's id and is a thread of its own (`sub_agents`). The outcome of a tool
-execution follows from its flag, the exit code and the permissions before it (`tool_results`), or is reported later
-(`background`). Hooks and system messages repeat others and are left out. `records` names the reader of every type.
-"""
+"""GitHub Copilot CLI: `session-state/<session id>/events.jsonl`, one event a line (README.md)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (README.md).
-
-The rules: a JSONL session is a log of *changes*, so events have keys and only changed ones are returned again
-(`changes`). A message is one step: thoughts, text, calls, tokens and the results of the calls (`messages`). The
-status of a call is its outcome, but the exit code of a shell command takes precedence (`tool_results`). A document
-is read as if it were the lines of a session (`documents`).
-"""
+"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (README.md)."""
 
 from __future__ import annotations
 

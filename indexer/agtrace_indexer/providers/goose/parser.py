@@ -1,9 +1,4 @@
-"""Goose: sessions in a database, or in files of JSON lines before 1.10 (README.md).
-
-The rules: a message is a row or a line, and its blocks become events (`messages`). A response is a step, even if its
-calls are in several messages. Tokens are counted once, whichever of three places has them (`tokens`). When a
-conversation was rewritten, its turns are dropped and read again (`database`).
-"""
+"""Goose: sessions in a database, or in files of JSON lines before 1.10 (README.md)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Kiro: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (README.md).
-
-The rules: a line is a prompt, a response, which is a step, or the results of its calls (`messages`); in the logs of
-Kiro CLI 3 and of the editor it is one event (`events`). A command's exit status decides over the status of its result
-(`tool_results`). Folder, title, parent, model and the end of a turn are only in the file next to a log (`sidecars`). A
-conversation is a row of a database or an exported document, and is read as a first record with facts and one for each
-exchange (`conversations`).
-"""
+"""Kiro: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (README.md)."""
 
 from __future__ import annotations
 

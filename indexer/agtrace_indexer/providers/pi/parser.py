@@ -1,10 +1,4 @@
-"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (README.md).
-
-The rules: a log begins with the session (`sessions`) and goes on with entries, which form a tree by their parents'
-ids; all of them count, in file order (`entries`). A response is a step with the results of its calls (`messages`). The
-flag of a result is its outcome, unless its text says that it was stopped or blocked (`tool_results`). A fork copies
-entries word for word, with ids and times, by which they are recognised.
-"""
+"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (README.md)."""
 
 from __future__ import annotations
 

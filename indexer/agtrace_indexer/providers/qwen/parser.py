@@ -1,10 +1,4 @@
-"""Qwen Code: `projects/<folder>/chats/<session>.jsonl` and the logs of its sub-agents (README.md).
-
-The rules: Claude Code's envelope around Gemini's contents. A line of the user, the model or a tool is a message
-(`messages`), a line of the system is one of many things, most of which say nothing to a reader (`system`). Tokens are
-those of the telemetry, which has every call to the API, or else those of the responses (`tokens`). A rewind drops the
-turns after the line that it goes back to. A branch copies lines under their ids.
-"""
+"""Qwen Code: `projects/<folder>/chats/<session>.jsonl` and the logs of its sub-agents (README.md)."""
 
 from __future__ import annotations
 
