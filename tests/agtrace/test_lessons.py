@@ -115,14 +115,6 @@ def test_what_was_overcome_differently_each_time_names_no_fix(tmp_path: Path) ->
     assert "; it succeeded afterwards: agtrace show " in said
 
 
-def test_several_failures_that_nothing_fixed_are_several(tmp_path: Path) -> None:
-    for number in (1, 2):
-        log = session(tmp_path, number).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
-        log.call("Bash", {"command": "cargo fetch"}, "Exit code 1\nerror: no gauge for this tide", failed=True)
-    assert learned(tmp_path) == []
-    assert "\n2 more recurring failures have no proven fix:\n" in agtrace_here("lessons").out
-
-
 def test_what_is_missing_makes_the_failure(tmp_path: Path) -> None:
     for number, missing in enumerate(("numpy", "yaml", "attrs"), 1):
         error = f"Exit code 1\nModuleNotFoundError: No module named '{missing}'"

@@ -230,19 +230,6 @@ def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(tmp_path: Pa
     assert max(map(cell_len, text[until:].split("\n"))) <= 80
 
 
-@pytest.mark.thorough
-def test_a_long_conversation_goes_through_less_which_q_leaves(tmp_path: Path) -> None:
-    written(tmp_path, turns=12)
-    with in_terminal("show", ONE, columns=80) as terminal:
-        terminal.until("\n:")
-        assert "Draw tide 0" in terminal.shown and "Draw tide 9" not in terminal.shown
-        terminal.press("G")
-        terminal.until("(END)")
-        terminal.press("q")
-        assert terminal.end() == 0
-    assert "Done with 11." in terminal.shown and "Traceback" not in terminal.shown
-
-
 def test_leaving_the_pager_early_and_ctrl_c_within_it_end_nothing_else(tmp_path: Path) -> None:
     written(tmp_path, turns=60)
     with in_terminal("show", ONE, columns=80) as terminal:

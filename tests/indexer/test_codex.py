@@ -520,18 +520,6 @@ def test_a_poll_of_another_process_or_one_that_fails_itself_settles_nothing() ->
     assert settled(*started, call("b"), output("b", ended(0))) == []
 
 
-@pytest.mark.parametrize(
-    ("end", "outcome"), [("completed", Outcome.OK), ("failed", Outcome.FAILED), ("terminated", Outcome.INTERRUPTED)]
-)
-def test_the_end_of_a_script_settles_the_call_that_started_it(end: str, outcome: Outcome) -> None:
-    started = item("custom_tool_call", name="exec", input="await tools.exec_command({})", call_id="a")
-    runs = [{"type": "input_text", "text": "Script running with cell ID 3\nWall time 10.0 seconds\nOutput:\n"}]
-    wait = item("function_call", name="wait", arguments='{"cell_id":"3"}', call_id="w")
-    lines = [started, item("custom_tool_call_output", call_id="a", output=runs), wait]
-    assert settled(*lines, output("w", runs)) == []
-    assert settled(*lines, output("w", f"Script {end}\nWall time 2.0 seconds\nOutput:\n")) == [("a", outcome, AT)]
-
-
 GOES_ON = '{"chunk_id":"5c","wall_time_seconds":1.001,"session_id":%d,"output":""}'
 HAS_ENDED = '{"chunk_id":"6d","wall_time_seconds":0.2,"exit_code":%d,"output":"ok"}'
 ASKS = "const r = await tools.write_stdin({ session_id: 41, chars: '' }); text(JSON.stringify(r))"
@@ -548,6 +536,14 @@ def test_a_command_that_outlives_its_script_is_settled_by_the_script_that_asks_f
     waits = item("function_call", name="wait", arguments='{"cell_id":"3"}', call_id="w")
     asked += [completed("q", end="running with cell ID 3"), waits, completed("w", HAS_ENDED % code)]
     assert settled(*started, *asked) == [("q", Outcome.OK, AT), ("a", outcome, AT)]
+    ends = [
+        settled(*started, *asked[:4], waits, completed("w", end=end)) for end in ("failed", "terminated", "running")
+    ]
+    assert [found[0][:2] if found else None for found in ends] == [
+        ("q", Outcome.FAILED),
+        ("q", Outcome.INTERRUPTED),
+        None,
+    ]
 
 
 def test_commands_of_one_script_end_one_by_one_and_one_that_fails_fails_it() -> None:
