@@ -629,22 +629,6 @@ def test_a_rollout_that_was_migrated_in_place_is_the_same_session(
     assert rows(database, "SELECT count(*) FROM event WHERE type = 0 AND superseded_by IS NULL") == [(3,)]
 
 
-def test_an_execution_ends_with_what_a_later_call_brings(tmp_path: Path, database: Path) -> None:
-    log = Rollout(tmp_path, T0).says("user", "go")
-    log.calls("c", "Wall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n").write()
-    index(database, [str(tmp_path)])
-    outcomes = "SELECT type, outcome, duration_ms FROM event WHERE type IN (3, 4) ORDER BY event_index"
-    assert rows(database, outcomes) == [(3, 4, 1000), (4, 4, 1000)]  # running
-    log.item("function_call", name="write_stdin", arguments='{"session_id":41}', call_id="p")
-    log.item(
-        "function_call_output", call_id="p", output="Wall time: 9.0 seconds\nProcess exited with code 1\nOutput:\n"
-    )
-    log.write()
-    index(database, [str(tmp_path)])
-    asked = (3, 0, 9000)  # the call that asked how it ended went well: one call failed, not two
-    assert rows(database, outcomes) == [(3, 1, 3000), (4, 1, 3000), asked, (4, 1, 9000)]
-
-
 def test_turns_that_were_rolled_back_are_gone_and_their_tokens_stay(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:

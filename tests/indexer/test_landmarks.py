@@ -68,18 +68,14 @@ COMMIT = ["commit 3fa9c21 created"]
         ("git commit -m x 2>&1 | tail -1", MADE, COMMIT),
         ("git fetch && git switch -c tide origin/main", "branch 'tide' set up to track 'origin/main'.\n",
          ["branch tide created"]),
-        ("git branch tide", "", ["branch tide created"]),
         ("git worktree add -b tide ../tide", "Preparing worktree (new branch 'tide')\n", ["branch tide created"]),
-        ("git worktree add ../tide", "Preparing worktree (new branch 'tide')\n", ["branch tide created"]),
         ('git checkout -b "$NAME"', "Switched to a new branch 'tide'\n", ["branch tide created"]),
         ("gh pr create --title 'Fix; test' --body \"$(cat <<'EOF'\n- go test ./... \"passes\"\nEOF\n)\"",
          "Warning: 1 uncommitted change\nhttps://github.com/owner/sea/pull/104\n", ["pull_request 104 created"]),
         ("gh -R owner/sea pr merge 104 --squash --delete-branch", "", ["pull_request 104 merged"]),
-        ("gh pr merge https://github.com/owner/sea/pull/104 -m", "", ["pull_request 104 merged"]),
         ("gh pr merge", "✓ Squashed and merged pull request #104 (Fix the tide)\n", ["pull_request 104 merged"]),
         ("gh pr close 104 -c 'no longer needed'", "✓ Closed pull request #104 (Fix)\n", ["pull_request 104 closed"]),
         ("gh issue create -t x -b y", "\nhttps://github.com/owner/sea/issues/7\n", ["issue 7 created"]),
-        ("gh issue close 7 --reason completed", "", ["issue 7 closed"]),
         ("glab mr create --fill", "!12 Fix\n https://gitlab.com/g/sea/-/merge_requests/12\n",
          ["pull_request 12 created"]),
         ("gh release create v1.2.0 --notes x", "https://github.com/owner/sea/releases/tag/v1.2.0\n",
@@ -125,11 +121,8 @@ def test_commits_branches_pull_requests_issues_and_releases_are_what_their_progr
         ("gh pr create --fill",
          'a pull request for branch "tide" already exists:\nhttps://github.com/o/s/pull/9\n', FAILED),
         ("gh pr view 9", "https://github.com/o/s/pull/9\n", OK),
-        ("gh pr list", "9\tFix\ttide\n", OK),
-        ("gh pr merge 9 --auto", "", OK),
         ("gh pr merge 9", "X Pull request is not mergeable\n", FAILED),
         ("gh pr create --help", "USAGE\n  https://github.com/o/s/pull/9\n", OK),
-        ("gh release view v1", "https://github.com/o/s/releases/tag/v1\n", OK),
         ("npm publish --dry-run", "+ tide@1.2.0\n", OK),
         ("npm publish", "npm error code E403\n", FAILED),
         ("npm run lint && npm test", "1 problem\n", FAILED),
@@ -154,8 +147,6 @@ def test_what_did_nothing_or_may_not_have_run_left_nothing(command: str, output:
         ("git push -u origin tide 2>&1",
          "remote: hi\nTo host:sea\n * [new branch]        tide -> tide\nbranch 'tide' set\n",
          [("tide", "new branch")]),
-        ("git push -f", "To host\n + 1111111...2222222 tide -> tide (forced update)\n",
-         [("tide", "1111111...2222222 (forced)")]),
         ("git push origin HEAD:side", "To host\n   1111111..2222222  HEAD -> side\n", [("side", "1111111..2222222")]),
         ("git push 2>&1 | tail -1", "   1111111..2222222  main -> main\n", [("main", "1111111..2222222")]),
         ("git push && git push", "To host\n   1111111..2222222  main -> main\nEverything up-to-date\n",
@@ -412,6 +403,8 @@ def test_a_command_of_codex_that_goes_on_is_judged_by_how_it_ended(tmp_path: Pat
     _write(rollout)
     index(database, [])
     assert [row[1:] for row in rows(database)] == [("test_run", "go test", None, "failed", "exit_code")]
+    with closing(sqlite3.connect(database)) as connection:  # the call that asked how it ended went well
+        assert connection.execute("SELECT failed_calls FROM session").fetchall() == [(1,)]
 
 
 def _runs(rollout: Rollout, call: str, command: str, output: str) -> None:

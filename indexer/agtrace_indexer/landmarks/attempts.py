@@ -83,7 +83,8 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
     if not (git.is_meant(words) or programs.is_meant(words, command)):
         return ()  # most set out to do nothing of the kind, and aren't taken apart
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
-    plain = _GIVEN.sub(_as_option, plain) if "<<" in plain else plain
+    if "<<" in plain:  # a message that is given on standard input becomes a word
+        plain = _GIVEN.sub(lambda given: f'{given[1] or "-"}m "{_first_line(given)}"{given["rest"]}', plain)
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
     told = ((number, _told(part)) for number, part in enumerate(found))
@@ -121,11 +122,6 @@ def _first_line(message: re.Match[str]) -> str:
     """Return the first line of a here-document that is given as a word, without what a shell would read in it."""
     line = next((line.strip() for line in message["body"].split("\n") if line.strip()), "")
     return _QUOTING.sub("", line)
-
-
-def _as_option(given: re.Match[str]) -> str:
-    """Return the option with which a message that is given on standard input would be given as a word."""
-    return f'{given[1] or "-"}m "{_first_line(given)}"{given["rest"]}'
 
 
 def _place(number: int, found: Sequence[Part], meant: Collection[int], command: str) -> Place:

@@ -30,7 +30,6 @@ from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.notes import check_usage, known, skip, unknown
 
 # -- content ---------------------------------------------------------------------------------------
-# The parts of a content as text, with placeholders for images and without encrypted parts.
 
 
 def content_text(content: Any) -> str:
@@ -502,7 +501,6 @@ def is_double(said: str, role: str, stream: str, state: LogState) -> bool:
 
 
 # -- steps -----------------------------------------------------------------------------------------
-# Steps: one response of the model each. Codex logs no ids of responses, so steps are numbered here.
 
 
 def open_step(state: LogState) -> str:
@@ -686,7 +684,6 @@ def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[D
 
 
 # -- tool calls ------------------------------------------------------------------------------------
-# Tool calls in response items: their ids, names and arguments.
 
 OPEN_CALLS = 256
 """The most calls that are remembered until their results come."""
