@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -80,12 +79,13 @@ class _Source:
         return [*rows.values()]
 
     def show(self, session_id: str) -> None:
-        from agtrace.commands.show import show
+        from agtrace.commands.show import show_conversation
+        from agtrace.problems import Problem
         from agtrace.settings.environment import pager
 
-        os.environ.setdefault("LESS", "R")  # it waits for a key even if all fits on the screen
-        with suppress(SystemExit):
-            show.main([session_id], prog_name="agtrace show", standalone_mode=False)
+        with suppress(Problem):  # it was forgotten since
+            asked = dict.fromkeys(("tools", "everything", "thinking", "turns", "no_pager"))
+            show_conversation(session_id, None, asked, stays=True)
         if pager()[0] in ("", "cat"):
             click.pause("Press any key to go back to the list.")
 

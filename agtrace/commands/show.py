@@ -92,8 +92,6 @@ _OF_LEVELS = ("level", "focus", "cursor")
 _OF_ALL = ("level", "turns", "sections", "focus", "cursor")
 _EVENTS = later(r"(\d{1,15})(?:-(\d{1,15}))?", re.ASCII)
 
-_LONGEST_PLACE = 200
-
 
 @click.command()
 @click.argument("place", metavar="SESSION[:EVENT[-EVENT]]|REF", shell_complete=session_ids)
@@ -175,7 +173,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
                 view.page(page.value, first=False)
             text_rest(answer.value, answer.next_calls)
     else:
-        _show_conversation(session_id, span, asked)
+        show_conversation(session_id, span, asked)
 
 
 def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
@@ -234,8 +232,13 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
     }  # fmt: skip
 
 
-def _show_conversation(session_id: str, span: tuple[int, int] | None, asked: dict[str, Any]) -> None:
-    """Print a session as a conversation, on a terminal through a pager, which holds no moment of the index."""
+def show_conversation(
+    session_id: str, span: tuple[int, int] | None, asked: dict[str, Any], *, stays: bool = False
+) -> None:
+    """Print a session as a conversation, on a terminal through a pager, which holds no moment of the index.
+
+    `stays`: whether the pager waits for a key though everything fits on the screen.
+    """
     from agtrace.conversation.cleaning import Cleaner
     from agtrace.conversation.items import head, items, part_of
     from agtrace.render.conversation import Unfolded, conversation, paged
@@ -251,7 +254,7 @@ def _show_conversation(session_id: str, span: tuple[int, int] | None, asked: dic
         last = part.last_event if span is None else span[1]
         about = head(connection, session, part.turns, cleaner, now=now, prices=prices)
         continued = resuming(connection, session)
-        out = reading.enter_context(paged(*(("", {}) if asked["no_pager"] else pager())))
+        out = reading.enter_context(paged(*(("", {}) if asked["no_pager"] else pager(stays=stays))))
         shown = takewhile(lambda one: one.event <= last, items(connection, session, part, cleaner))
         conversation(out, about, continued, shown, unfolded)
 
@@ -266,7 +269,7 @@ def _place(place: str) -> tuple[str, tuple[int, int] | None]:
     if span[0] > span[1]:
         from agtrace.text.lines import named
 
-        fail(f"expected SESSION:NUMBER, such as fb3cff44:42 or :29-40, got {named(place, _LONGEST_PLACE)}", USAGE)
+        fail(f"expected SESSION:NUMBER, such as fb3cff44:42 or :29-40, got {named(place, 200)}", USAGE)
     return session_id, span
 
 

@@ -77,13 +77,14 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     return platform_config_dir() / "config.toml", False
 
 
-def pager(environment: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
+def pager(environment: Mapping[str, str] | None = None, *, stays: bool = False) -> tuple[str, Mapping[str, str]]:
     """Return the shell command of the user's pager, empty if there is to be none, and the environment to run it in.
 
-    As for git and man, `PAGER` names it; `less` shows colours, and ends at once if everything fits on one screen.
+    As for git and man, `PAGER` names it; `less` shows colours, and ends at once if everything fits on one screen,
+    unless it `stays`.
     """
     values = given(environment)
-    return values.get("PAGER", "less -R").strip(), {"LESS": "FRX", **values}
+    return values.get("PAGER", "less -R").strip(), {"LESS": "R" if stays else "FRX", **values}
 
 
 def for_git(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:

@@ -296,10 +296,7 @@ WORK = {"today": "Today", "yesterday": "Yesterday", "this week": "This week"}
 
 
 def work_page(context: Context, request: Request) -> dict[str, Any]:
-    """Return the worklog of a period; if none is named, of the first one in which something was done.
-
-    The last of them is the week in which something was done last.
-    """
+    """Return the worklog of a period; if none is named, of the first in which something was done, or the last week."""
     asked = request.query_params.get("period", "")
     active = [local(session.ended_at)[:10] for session in sessions.newest(context.connection, 1) if session.ended_at]
     periods = WORK | {f"{date.fromisoformat(day):%G-W%V}": f"The week of {day}" for day in active}

@@ -418,7 +418,6 @@ def _settle(call_id: str, outcome: Outcome, state: LogState, at: int | None) -> 
 
 
 # -- handlers --------------------------------------------------------------------------------------
-# What a reader of a payload is, and readers that work for any payload; `record_types.py` says which reads which.
 
 Handler: TypeAlias = Callable[[Record, LogState, "int | None"], Sequence[Said]]
 """Turns a payload into drafts; the number is the time of its line."""
@@ -801,7 +800,6 @@ def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
 
 
 # -- tool results ----------------------------------------------------------------------------------
-# Tool results in response items, each in the step of its call; some report how another ended (`background`).
 
 
 def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Said]:
