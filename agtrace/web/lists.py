@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
@@ -32,11 +32,10 @@ from agtrace.sessions.listing import list_sessions
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels, list_projects
 from agtrace.sessions.query import find_session
-from agtrace.sessions.terms import ENDINGS
+from agtrace.sessions.terms import ENDINGS, believable
 from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.text.lines import repeated
-from agtrace.times import local
 from agtrace.tools.tool import Context
 from agtrace.web.session import number, title
 
@@ -298,10 +297,10 @@ WORK = {"today": "Today", "yesterday": "Yesterday", "this week": "This week"}
 def work_page(context: Context, request: Request) -> dict[str, Any]:
     """Return the worklog of a period; if none is named, of the first in which something was done, or the last week."""
     asked = request.query_params.get("period", "")
-    active = [local(session.ended_at)[:10] for session in sessions.newest(context.connection, 1) if session.ended_at]
-    periods = WORK | {f"{date.fromisoformat(day):%G-W%V}": f"The week of {day}" for day in active}
-    if f"{datetime.fromtimestamp(context.now):%G-W%V}" in periods:
-        periods = WORK
+    ends = [believable(session.ended_at) for session in sessions.newest(context.connection, 1)]
+    active, now = [datetime.fromtimestamp(end / 1000) for end in ends if end], datetime.fromtimestamp(context.now)
+    last = {f"{day:%G-W%V}": f"The week of {day:%Y-%m-%d}" for day in active}
+    periods = WORK | {week: name for week, name in last.items() if week != f"{now:%G-W%V}"}
     if asked and asked not in periods:
         raise InvalidParameter("period", f"period: expected one of {', '.join(periods)}, got {repeated(asked, 60)!r}")
     for shown in [asked] if asked else periods:
