@@ -128,11 +128,9 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
     \b
       agtrace show last
       agtrace show fb3cff44 --turns 2:5 --tools
-      agtrace show fb3cff44 --level summary
       agtrace show fb3cff44 --sections failures,files
       agtrace show fb3cff44:29-40
       agtrace show fb3cff44:42 --lines 1:50
-      agtrace show fb3cff44:42 --mode minimal
       agtrace show fb3cff44:42 --focus "Which test fails, and why?"
       agtrace show fb3cff44:42 --around 5
       agtrace show fb3cff44:42 --raw > image.png

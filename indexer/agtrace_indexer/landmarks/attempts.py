@@ -30,7 +30,6 @@ _MESSAGE = later(r"\$\(\s*cat\s*" + _DOCUMENT + r"\s*\)", re.DOTALL)
 _GIVEN = later(r"(?:(-[a-z]*)F|--file)[ =]?-\s+" + _DOCUMENT, re.DOTALL)
 _VALUE = later(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
 """What an assignment before a program is given; it does nothing of the kind."""
-_QUOTING = later(r"""["`$\\]""")
 
 _HARMLESS = frozenset(
     """
@@ -121,7 +120,7 @@ def _told(part: Part) -> git.Told | None:
 def _first_line(message: re.Match[str]) -> str:
     """Return the first line of a here-document that is given as a word, without what a shell would read in it."""
     line = next((line.strip() for line in message["body"].split("\n") if line.strip()), "")
-    return _QUOTING.sub("", line)
+    return git.QUOTING.sub("", line)
 
 
 def _place(number: int, found: Sequence[Part], meant: Collection[int], command: str) -> Place:

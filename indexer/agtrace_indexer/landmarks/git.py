@@ -36,7 +36,7 @@ _MERGED = later(r"^Merge made by ", re.MULTILINE)
 _CHANGED = later(r"^ (?:create|delete) mode \d{6} ", re.MULTILINE)
 _REFUSED = later(r"^(?:nothing (?:added )?to commit|FAILED: git|(?:error|fatal): )|Aborting commit", re.MULTILINE)
 _QUIET = later(r"-[a-z]*q[a-z]*|--quiet")
-_QUOTING = later(r"""["`$\\]""")
+QUOTING = later(r"""["`$\\]""")
 _PUSHED = later(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
 _MOVED = later(
     r"^ (?P<how>[ +*]) (?:(?P<commits>[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40})|\[new branch\])"
@@ -130,8 +130,8 @@ def _commit(name: str | None, subject: str | None) -> Landmark:
 def _listed(output: str, subject: str | None) -> str | None:
     """Return the hash before the subject, as `git log` prints it."""
     for found in _LISTED.finditer(output) if subject else ():
-        line = _QUOTING.sub("", found[2] or "")
-        if line and (line == _QUOTING.sub("", subject or "") or line.endswith(f") {subject}")):
+        line = QUOTING.sub("", found[2] or "")
+        if line and (line == QUOTING.sub("", subject or "") or line.endswith(f") {subject}")):
             return found[1]
     return None
 

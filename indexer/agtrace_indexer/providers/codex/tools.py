@@ -527,8 +527,7 @@ def close_step(state: LogState) -> None:
 # and, after a compaction, with a last request of zeros: with none of these does a total grow. Several totals may
 # alternate: while a review runs, the log repeats those of the reviewer, then the thread's own goes on where it was. A
 # total that continues none of them starts anew. The first total of a fork, a sub-agent or a rotated rollout may include
-# what another log has: the last request counts instead. From 0.146, a `token_usage_record` has the tokens of a request,
-# also of a compaction, which no total includes; the growth that repeats it is left out.
+# what another log has: the last request counts instead. From 0.146, a `token_usage_record` has what a total repeats.
 
 _TOTALS = (
     "input_tokens",
