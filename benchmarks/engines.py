@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from agtrace_indexer.redact.grammar import FOREIGN_LOOKS, LOOKS
+from agtrace_indexer.redact.grammar import LOOKS
 from agtrace_indexer.redact.rules import forms
 from agtrace_indexer.redact.scanner import Look, Scanner
 
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         found = texts(by_agent(log_folder(given.logs, Path(made))), _MOST)
-    looks = [*(form.look for form in forms()), *LOOKS, *FOREIGN_LOOKS]
+    looks = [*(form.look for form in forms()), *LOOKS]
     sys.stdout.write(
         f"{len(looks)} patterns, {len(found):,} texts of {sum(map(len, found)) / 1e6:,.1f} million characters\n\n"
     )

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from agtrace_indexer import redact
-from agtrace_indexer.redact import carriers, engine, rules
+from agtrace_indexer.redact import engine, rules
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
@@ -139,7 +139,7 @@ def _pair(ask: Callable[[], object], rounds: int) -> tuple[float, float]:
 def _throughput(texts: Sequence[str]) -> str:
     """Measure the megabytes per second of masking, and of the plain loop."""
     patterns = [re.compile(form.bounded) for form in rules.forms()]
-    patterns += [re.compile(carrier.pattern) for carrier in carriers.ALL]
+    patterns += [re.compile(carrier.pattern) for carrier in rules.CARRIERS]
     redact.redact("")
     rates = {
         "redact()": _rate(redact.redact, texts),

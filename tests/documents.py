@@ -19,7 +19,6 @@ from typing import Any, get_args
 import click
 import yaml
 from agtrace_indexer.events.assembly import REQUESTS
-from agtrace_indexer.redact.rules import LOOKS, kept_looks
 from agtrace_schema import answers, database, events, wire
 from pydantic import BaseModel
 
@@ -49,7 +48,7 @@ def documents() -> dict[Path, str]:
     }
     pages = {ROOT / "docs" / name: table for name, table in tables.items()}
     written = {page: between(page.read_text(encoding="utf-8"), *table) for page, table in pages.items()}
-    return {**written, ROOT / "schema" / "README.md": schema_readme(), LOOKS: kept_looks()}
+    return {**written, ROOT / "schema" / "README.md": schema_readme()}
 
 
 def tool_table() -> str:

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.searchable_text import call_text, clean_json, stored, unmasked
 from agtrace_indexer.redact import engine, redact, redact_json, scanner, suspicious
-from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.engine import looking, secret_of
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.printing import PRINTED, Prints, mask_output, prints
-from agtrace_indexer.redact.rules import Form, forms
+from agtrace_indexer.redact.rules import CARRIERS, Carrier, Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 from agtrace_indexer.redact.values import Tier, is_example
 from agtrace_indexer.run import index
@@ -100,19 +99,13 @@ def test_a_token_of_every_form_is_masked_and_says_its_kind(around: str) -> None:
     assert wrong == []
 
 
-def test_a_token_that_is_cut_to_half_its_length_is_not_of_its_form() -> None:
-    simplest = [(form, min(_made(form.pattern), key=len)) for form in FORMS]
-    found = [(form.kind, token) for form, token in simplest if _compiled(form.bounded).search(token[: len(token) // 2])]
-    assert found == []
-
-
 def test_the_file_of_forms_has_a_kind_a_pattern_that_both_engines_read_and_a_source_in_each_line() -> None:
     path = Path(redact.__code__.co_filename).with_name("forms.tsv")
     lines = [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("# ")]
     assert len(lines) == len(FORMS) >= 400 and len(set(lines)) == len(lines)
     for line in lines:
-        kind, pattern, source = line.split("\t")
-        assert re.fullmatch(r"[a-z0-9-]{1,40}", kind) and source.strip(), line
+        kind, pattern, source, *first = line.split("\t")
+        assert re.fullmatch(r"[a-z0-9-]{1,40}", kind) and source.strip() and len(first) < 2, line
         groups = re.compile(pattern).groupindex.keys()
         assert groups <= {"secret"}, line
     assert len({form.pattern for form in FORMS}) == len(FORMS), "a pattern stands there twice"
@@ -120,7 +113,7 @@ def test_the_file_of_forms_has_a_kind_a_pattern_that_both_engines_read_and_a_sou
 
 
 def test_every_carrier_says_its_kind_and_which_part_is_the_secret() -> None:
-    for carrier in ALL:
+    for carrier in CARRIERS:
         assert re.fullmatch(r"[a-z0-9-]{1,40}", carrier.kind)
         assert re.compile(carrier.pattern).groupindex.keys() <= {"secret", "name", "sign", "quote", "inner"}
 
@@ -148,11 +141,18 @@ def test_each_secret_says_how_sure_it_is_and_only_what_is_sure_enough_is_masked(
         ),
         (
             Strength.SECRET,
-            "secret client_secret CLIENT_SECRET clientSecret token access_token accessToken GITHUB_TOKEN x-auth-token"
-            " api_key apiKey API-KEY x-api-key apikey OPENAI_API_KEY SECRET_KEY_BASE secret_key private_key APP_KEY"
-            " signing_key AWS_SECRET_ACCESS_KEY credentials Authorization jwt SALT token_v2 секрет 令牌 session_key",
+            "secret client_secret CLIENT_SECRET clientSecret SECRET_KEY_BASE secret_key private_key APP_KEY signing_key"
+            " credentials jwt SALT секрет",
         ),
-        (Strength.KEY, "some_key STORAGE_KEYS signature_sig sig dsn SENTRY_DSN sid admin_auth user_session my_cookie"),
+        (
+            Strength.TOKEN,
+            "token access_token accessToken GITHUB_TOKEN x-auth-token api_key apiKey API-KEY x-api-key apikey"
+            " OPENAI_API_KEY AWS_SECRET_ACCESS_KEY Authorization token_v2 令牌",
+        ),
+        (
+            Strength.KEY,
+            "some_key STORAGE_KEY session_key signature_sig sig dsn SENTRY_DSN sid admin_auth user_session my_cookie",
+        ),
         (
             Strength.NONE,
             "name path keyboard monkey passenger tokenizer token_count max_tokens num_tokens tokens_used public_key"
@@ -232,6 +232,12 @@ S = "(x8&k2w@9f$v7b3n_q1z"
         "/etc/passwd:root:x:0:0\ntests/test_token:15:assert\nSet CODEX_API_KEY environment variable",
         "key: Ed25519PublicKey, token: r'[A-Za-z0-9]{4}', auth: \"scram-sha-256\", secret ``a.b.Certificate``",
         "const c = { password: `$" + "{a}`, token: t.onCreate(n), key:e.altKey?r.C0.ESC:r.C1.CR }",
+        "2026-01-02T03:04:05.6Z   API_KEY: \n2026-01-02T03:04:05.7Z ##[end]\nid: 'pw:api@93', API key: lsv2_pt_0c1...",
+        "postgres://shop:shop@db/shop {username: 'minimal', password: 'minimal'} tiktoken o200k_base, X_TOKEN errors**",
+        '[sessionKey]="sessionKey()" STORAGE_KEY="side-panel-width" {token: "fcm_token_001", apikey: \'PERSISTED77\'}',
+        "retype_password=Retype new password\nlogin(\n  password=secretive)\nwith secrets:\n- `01ec942` (10)",
+        "API key - skipping chat endpoint tests, per pass: every sync makes every zone\nCookie: mac=00:1A:79:AA:BB:CC",
+        "| Token | Role |\n|---|---|\n| `bg-gray-950` | canvas |\n| rules pass | reward allocations reconcile |\n",
     ],
 )
 def test_words_of_prose_results_of_tests_columns_paths_and_code_are_no_secrets(text: str) -> None:
@@ -262,11 +268,21 @@ def test_no_piece_of_a_value_comes_out_of_everyday_configuration(text: str) -> N
     assert masked != text and not [piece for piece in pieces if piece in masked]
 
 
+def test_letters_are_a_password_where_only_configuration_sets_them() -> None:
+    texts = (
+        "db:\n  user: app\n  password: {}\n", "user=app\npassword={}\n", "[mysql]\nuser = app\npassword = {}\n",
+        "ENV DB_PASSWORD {}\n", "psql 'host=a password={} sslmode=require'", "https://u:{}@h.example", "ENV A_PASS {}",
+        "<password>{}</password>", "a.setPassword('{}')", "az login -u me -p {}", "openssl rsa -passin pass:{}",
+    )  # fmt: skip
+    for word in ("walnutharbor", "walnut_harbor_tulip", "walnut.harbor.tulip"):
+        assert [text for text in texts if word in redact(text.format(word))] == []
+
+
 def test_a_command_that_prints_a_secret_is_known_unless_it_goes_elsewhere(tmp_path: Path) -> None:
     printing = (
         "pass show work/db;op read op://a/b/c;cd a && terraform output -raw x;aws --profile p secretsmanager"
         " get-secret-value --query SecretString;echo $(gh auth token);sudo cat /etc/shadow;ssh host 'pass show a/b';"
-        "kubectl -n a get secret b -o jsonpath='{.data.password}' | base64 -d"
+        "kubectl -n a get secret b -o jsonpath='{.data.password}' | base64 -d;fly ssh console -C 'printenv DB_PASSWORD'"
     )
     silent = (
         "T=$(pass show a/b);pass show a/b | docker login --password-stdin;kubectl get secrets;gh auth status"
@@ -278,6 +294,8 @@ def test_a_command_that_prints_a_secret_is_known_unless_it_goes_elsewhere(tmp_pa
     assert mixed is Prints.ALSO_A_SECRET
     for text in ("Error: b is not in the password store.", "gpg: decryption failed: No secret key\n"):
         assert mask_output(text, Prints.ONLY_A_SECRET, failed=False) == text
+    assert prints("dotenv get DB_PASSWORD") is prints("crudini --get a.ini db password") is mixed
+    assert mask_output("walnutharbor\n", mixed, failed=False) == f"{PRINTED}\n"
     assert mask_output("Kx9!fooBar77\n3 passed", mixed, failed=False) == f"{PRINTED}\n3 passed"
     log = claude_log(tmp_path / "home", "aaaaaaaa-0000-4000-8000-000000000001").prompt("show it")
     log.call("Bash", {"command": "pass show work/db"}, "correct horse battery").call("Bash", {"command": "ls"}, "a.txt")
@@ -361,7 +379,7 @@ def test_base64_of_anything_else_stays() -> None:
 
 
 def test_a_secret_stands_in_the_query_of_an_encoded_url() -> None:
-    assert "abc123def456" not in redact("https://a.org/?next=%2Flogin%3Faccess_token%3Dabc123def456%26x%3D1")
+    assert "k7w2mq94xd3t" not in redact("https://a.org/?next=%2Flogin%3Faccess_token%3Dk7w2mq94xd3t%26x%3D1")
     assert "hunter2x" not in redact("{\\u0022password\\u0022:\\u0022hunter2x\\u0022}")
 
 
@@ -416,7 +434,7 @@ def test_ordinary_text_stays(text: str) -> None:
         ),
         ('{\\"api_key\\": \\"zq7zzzzz\\"}', '{\\"api_key\\": \\"[redacted: secret]\\"}'),
         ("clientSecret: 'abcd-efgh-12'", "clientSecret: '[redacted: secret]'"),
-        ("x-api-key: 0a1b2c3d4e", "x-api-key: [redacted: secret]"),
+        ("x-api-key: 0a7b2e3d4c", "x-api-key: [redacted: secret]"),
         ("GITHUB_TOKEN=ghp_" + "a1" * 18, "GITHUB_TOKEN=[redacted: github-token]"),
         ("MY_SECRET=correcthorse # x", "MY_SECRET=[redacted: secret] # x"),
         ("DB_PASSWORD=correct_horse", "DB_PASSWORD=[redacted: password]"),
@@ -463,12 +481,6 @@ def test_only_the_secret_is_masked_not_what_names_it(text: str, masked: str) -> 
 )  # fmt: skip
 def test_a_name_and_a_command_are_known_behind_an_escaped_line_end_or_tabulator(before: str, said: str) -> None:
     assert "Qz7mKx91LpRt5Wn8" not in redact(f"first{before}{said.format('Qz7mKx91LpRt5Wn8')}\\nlast")
-
-
-def test_two_secrets_of_one_kind_in_a_line_are_both_masked() -> None:
-    for said in ("CREATE USER a IDENTIFIED BY '{}';", "curl -u mira:{} https://a.org/;", "PASSWORD={}", "a://b:{}@c"):
-        masked = redact(f"{said.format('Qz7mKx91LpRt')} {said.format('Wn8Vb2sXc4')}")
-        assert "Qz7mKx91LpRt" not in masked and "Wn8Vb2sXc4" not in masked, said
 
 
 def test_a_private_key_goes_as_one_block_even_when_it_was_cut_off() -> None:
@@ -583,11 +595,11 @@ def test_what_a_form_or_a_carrier_finds_anywhere_is_masked() -> None:
             (form.kind, secret)
             for form in FORMS
             for begin in _compiled(form.bounded).finditer(text)
-            for secret in _found_by_rule(form.rule(form.look), [begin.start()], text)
+            for secret in _found_by_rule(form.rule, [begin.start()], text)
         ]
         found += [
             (carrier.kind, secret)
-            for carrier in ALL
+            for carrier in CARRIERS
             for secret in _found_by_rule(carrier, _begins(carrier, text), text)
         ]
         missed += [(kind, secret, text) for kind, secret in found if masked.count(secret) == text.count(secret)]

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from agtrace_schema.patterns import later
-from msgspec import Struct
 
 from agtrace_indexer.redact.scanner import Look, compiled
 
@@ -58,18 +57,6 @@ LOOKS = tuple(
 """First looks: one of them finds something near every disguise."""
 
 
-class _Piece(Struct, frozen=True):
-    """A stretch of a view."""
-
-    at: int
-    """Its start in the view."""
-    start: int
-    """Its start in the text."""
-    end: int
-    verbatim: bool
-    """Whether the text has it unchanged."""
-
-
 class View:
     """A text as it is meant to be read, with the origin of every part in the actual text."""
 
@@ -79,31 +66,26 @@ class View:
         for found in (each for stretch in _stretches(near) for each in compiled(_DISGUISED).finditer(text, *stretch)):
             decoded = _decoded(found)
             if found.start() > end:
-                pieces.append(_Piece(at, end, found.start(), True))
+                pieces.append((at, end, found.start(), True))
                 parts.append(text[end : found.start()])
                 at += found.start() - end
             if decoded:
-                pieces.append(_Piece(at, found.start(), found.end(), False))
+                pieces.append((at, found.start(), found.end(), False))
                 parts.append(decoded)
                 at += len(decoded)
             end = found.end()
         if end < len(text):
-            pieces.append(_Piece(at, end, len(text), True))
+            pieces.append((at, end, len(text), True))
             parts.append(text[end:])
         self.text = "".join(parts)
-        self._pieces = pieces
-        self._starts = [piece.at for piece in pieces]
+        self._pieces = pieces  # (start in the view, start and end in the text, whether it is verbatim)
+        self._starts = [at for at, *_ in pieces]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Return the stretch of the text that a stretch of the view comes from."""
-        first, last = self._piece(start), self._piece(end - 1)
-        return (
-            first.start + (start - first.at if first.verbatim else 0),
-            last.start + end - last.at if last.verbatim else last.end,
-        )
-
-    def _piece(self, position: int) -> _Piece:
-        return self._pieces[bisect_right(self._starts, position) - 1]
+        first, began, _, whole = self._pieces[bisect_right(self._starts, start) - 1]
+        last, at, ended, verbatim = self._pieces[bisect_right(self._starts, end - 1) - 1]
+        return began + (start - first) * whole, at + end - last if verbatim else ended
 
 
 _BEFORE, _BEHIND = 100, 500
@@ -154,7 +136,6 @@ _JOINED = later(
     r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
 """The rest of a token that is joined by a backslash or a plus."""
-_GAP = later(r"[ \t]{2,20}")
 _NEXT_LINE = later(r"\r?\n(?P<mark>[+>-]?)(?P<indent>[ \t]{0,20})")
 
 
@@ -180,8 +161,6 @@ def _where_it_goes_on(text: str, end: int, lead: str, *, wide: bool) -> int | No
 
     A wide line may have been wrapped. A folded text has nothing but blanks before each of its lines, and all the same.
     """
-    if gap := _GAP.match(text, end):
-        return gap.end()
     following = _NEXT_LINE.match(text, end)
     if following is None:
         return None

@@ -20,11 +20,21 @@ from typing import Any, NamedTuple, TypeAlias
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact import disguises, field_pairs, grammar, tables_in_text
-from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
-from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
-from agtrace_indexer.redact.values import JUDGED, Sort, Span, Tier, is_example, is_jumbled, is_login, is_title, sort
+from agtrace_indexer.redact.rules import CARRIERS, Carrier, Form, Own, forms, kinds, own_look
+from agtrace_indexer.redact.scanner import Hit, Looking, Scanner, compiled
+from agtrace_indexer.redact.values import (
+    JUDGED,
+    Sort,
+    Span,
+    Tier,
+    is_example,
+    is_jumbled,
+    is_login,
+    is_shown,
+    is_title,
+    sort,
+)
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -69,14 +79,10 @@ class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
     def __init__(self, kept: Path | None) -> None:
-        looked = [
-            (look, _led_finder(form.rule(look)) if form.leads else _finder(form.rule(look), look))
-            for form, look in zip(forms(), first_looks(), strict=True)
-        ]
-        looked += [(carrier.look, _finder(carrier, carrier.look)) for carrier in ALL]
+        looked = [(form.look, _form_finder(form.rule)) for form in forms()]
+        looked += [(carrier.look, _finder(carrier)) for carrier in CARRIERS]
         looked += [(look, grammar.find) for look in grammar.LOOKS]
-        looked += [(look, grammar.find_foreign) for look in grammar.FOREIGN_LOOKS]
-        looked += [(look, _whole(find)) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
+        looked += [*tables_in_text.LOOKS, *field_pairs.LOOKS]
         self._finders = [find for _, find in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
@@ -110,15 +116,9 @@ def _built_in(kept: Path | None) -> _BuiltIn:
         return _built[0]
 
 
-def _whole(find: Callable[[str, int], Iterator[Span]]) -> Finder:
-    """Return a closer look that has bounds of its own."""
-    return lambda text, at, _: find(text, at)
-
-
-def _finder(rule: Carrier, look: Look) -> Finder:
+def _finder(rule: Carrier) -> Finder:
     """Return the close look for a rule that begins with its first look, or with an earlier pattern of its own."""
-    begins = rule.begins or look.pattern
-    flags = re.IGNORECASE if look.any_case else 0
+    begins, flags = rule.begins or rule.look.pattern, re.IGNORECASE if rule.look.any_case else 0
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         open_ended = bool(rule.begins) or _OPEN.search(begins) is not None
@@ -133,8 +133,8 @@ def _finder(rule: Carrier, look: Look) -> Finder:
     return find
 
 
-def _led_finder(rule: Carrier) -> Finder:
-    """Return the close look for a token that begins before its first look."""
+def _form_finder(rule: Carrier) -> Finder:
+    """Return the close look for a token of a known form, which begins with its first look or before it."""
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         for found in compiled(rule.pattern).finditer(text, max(0, at - _BEFORE), at + _LONGEST):
@@ -165,11 +165,14 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     behind = found.string[end : end + 1]
     if is_example(text + behind) or (rule.login and not is_login(text)):
         return
+    if rule.least and is_shown(found.string, start, end):
+        return
     tier = Tier.LIKELY if rule.least or rule.login else Tier.DEFINITE
     if tier is Tier.DEFINITE and start == found.start() and (is_title(text) or _in_base64(found.string, start)):
         return
     if rule.least:
-        found_sort = sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{")
+        called = behind in ("(", "[", "{")
+        found_sort = sort(text + behind * called, literal=not called)
         if found_sort < rule.least:
             tier = Tier.POSSIBLE
         if found_sort < max(Sort.WORD, rule.least - 1):
@@ -303,7 +306,7 @@ class Redactor:
         covered: dict[Finder, int] = {}
         lookings = _lookings(found.places, len(text))
         for start, find in found.places:
-            if start < covered.get(grammar.find if find is grammar.find_foreign else find, 0):  # within a value
+            if start < covered.get(find, 0):  # within a value
                 continue
             for span in find(text, start, lookings[find]):
                 if span.tier > Tier.POSSIBLE:
@@ -336,10 +339,11 @@ class Redactor:
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""
-        rule = form.rule(own_look(form.pattern))
         try:
             for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
-                yield from (span for span in secret_of(rule, found) if not self.allows(text[span.start : span.end]))
+                yield from (
+                    span for span in secret_of(form.rule, found) if not self.allows(text[span.start : span.end])
+                )
         except TimeoutError:
             yield Span(0, len(text), form.kind)
 

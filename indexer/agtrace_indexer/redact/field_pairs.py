@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.names import Strength, strength
-from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.scanner import Look, Looking
 from agtrace_indexer.redact.values import Context, Sort, Span, sort, tier_of
 
 _MANIFEST_LOOK = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
@@ -33,33 +32,26 @@ _ENTRY = later(
     rf"(?:{_BREAK}{_MARGIN}(?P=indent)[ \t]+[^\n\\]+)*)"
     r"|[\"']?(?P<secret>[^\s\\\"'#][^\n\\\"']{2,}?)[\"']?(?=[ \t]+\#|[ \t]*(?:\r?\n|\\|\Z))[^\n\\]*))"
 )
-_PAIR = later(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
-_CONSTANT = later(r"(?i:null|true|false)\Z")
+_PAIR = later(
+    r"\\*\"?(?:\s|\\{1,7}n)*[{,](?:\s|\\{1,7}n)*\\*\"[\w.-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})(?P<block>(?!))?"
+)
 
 
-def in_manifest(text: str, at: int) -> Iterator[Span]:
+def in_manifest(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the values of a Kubernetes secret in YAML or JSON, wherever in it the kind is."""
     first, last = max(0, at - _MANIFEST), min(at + _MANIFEST, len(text))
     start = max(first, text.rfind("kind", first, at) + 1, text.rfind("\n---", first, at) + 1)
     ends = (text.find(sign, at + len("kind: Secret"), last) for sign in ("\n---", "kind"))
     end = min(place if place >= 0 else last for place in ends)
     for head in _DATA.finditer(text, start, end):
-        for entry in _entries(text, head.end(), end):
-            group = "block" if entry.groupdict().get("block") else "secret"
-            said = entry[group]
-            if said and (group == "block" or sort(said) > Sort.NOTHING) and not _CONSTANT.match(said):
+        entries, at = _PAIR if text.startswith("{", head.end()) else _ENTRY, head.end()
+        while entry := entries.match(text, at, end):
+            at = entry.end()
+            group = "block" if entry["block"] else "secret"
+            said = entry[group] or ""
+            template = said.startswith(("{{", "[redacted"))
+            if said and not template and (group == "block" or sort(said) > Sort.NOTHING):
                 yield Span(*entry.span(group), "kubernetes-secret")
-
-
-def _entries(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the entries of a mapping in JSON or YAML."""
-    if text.startswith("{", at):
-        close = text.find("}", at, end)
-        yield from _PAIR.finditer(text, at, close if close >= 0 else end)
-        return
-    while entry := _ENTRY.match(text, at, end):
-        yield entry
-        at = entry.end()
 
 
 _KEY_END = Look(r"-----END [A-Z0-9 ]*PRIVATE KEY", from_start=True)
@@ -68,7 +60,7 @@ _LONGEST_KEY = 10_000
 _BACKWARDS = later(r"[\s>|+→\"'\\]*+[A-Za-z0-9+/=]{1,100}+(?:[\s>|+→\"'\\]++[A-Za-z0-9+/=]{32,100}+)*+")
 
 
-def before_key_end(text: str, at: int) -> Iterator[Span]:
+def before_key_end(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the lines of a private key before its end, of which the beginning may be cut off."""
     found = _BACKWARDS.match(text[max(0, at - _LONGEST_KEY) : at][::-1])
     if found is not None and found.end() > _SHORTEST_KEY:
@@ -82,7 +74,6 @@ _PAIRED = later(
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
 _BRACE = later(r"[{}]")
-_HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
     later(naming)
     for naming in (
@@ -95,21 +86,18 @@ _NAMINGS = tuple(
 """Patterns for the name of a pair's value, which precedes it in the same object."""
 
 
-def in_pair(text: str, at: int) -> Iterator[Span]:
+def in_pair(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
     found = _PAIRED.match(text, at)
     if found is None:
-        return
-    before = text[max(0, at - 400) : at].lower()
-    if not any(hint in before for hint in _HINTS):
         return
     names = (each for naming in _NAMINGS for each in naming.finditer(text, max(0, at - 400), at))
     levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), at))
     level = max(levels, default=Strength.NONE)  # the strongest name in the same object counts
     kind = "bare" if found["bare"] else "quoted"
-    context = Context.LITERAL if kind == "quoted" else Context.SETTING
-    if level and (tier := tier_of(level, found[kind], context)):
-        yield Span(*found.span(kind), level.name.lower(), tier)
+    context = Context.LITERAL if kind == "quoted" else Context.TIGHT if level is Strength.PASSWORD else Context.SETTING
+    if level and (tier := tier_of(level, found[kind], context, literal=context is not Context.SETTING)):
+        yield Span(*found.span(kind), level.kind, tier)
 
 
 LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest), (_KEY_END, before_key_end))

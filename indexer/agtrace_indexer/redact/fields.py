@@ -18,7 +18,7 @@ _FORMS: dict[str, Callable[[str], object]] = {
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
 """Names that indicate a secret only with texts of a certain form: the login of a registry, the secret id of Vault."""
-_SHORTEST_NUMBER, _SHORTEST_SECRET = 4, 6
+_SHORTEST_NUMBER = 4
 _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "default")
 _SEPARATORS = later(r"[_\-.\s]+")
 
@@ -85,9 +85,8 @@ def _redacted(redactor: Redactor, value: Json, name: str = "") -> Json:
         return value
     text = str(value)
     tier = _tier(level, name, text) if level or _bare(name) in _FORMS else None
-    kind = level.name.lower() if level else "secret"
-    if tier and not redactor.allows(text) and redactor.masks(text, kind, tier):
-        return f"[redacted: {kind}]"
+    if tier and not redactor.allows(text) and redactor.masks(text, level.kind, tier):
+        return f"[redacted: {level.kind}]"
     return redactor.redact(value) if isinstance(value, str) else value
 
 

@@ -8,8 +8,7 @@ Texts in logs are nested in quotes: a quotation mark may follow backslashes, a n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 
 from agtrace_schema.patterns import later
 from msgspec import Struct
@@ -18,7 +17,7 @@ from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, rows, strength, words
 from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
-from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_jumbled, is_scrambled, sort, tier_of
+from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_jumbled, is_scrambled, is_shown, sort, tier_of
 
 LOOKS = (
     Look(
@@ -30,12 +29,9 @@ LOOKS = (
         from_start=True,
     ),
     Look("[a-z](?:Pw|Auth|Psk)[^a-z]", from_start=True),
+    *(Look(pattern.replace("_", "[ _-]?"), any_case=True, from_start=True) for pattern in sorted(words("foreign"))),
 )
 """The words that name most secrets; `names` decides what a name is worth."""
-FOREIGN_LOOKS = tuple(
-    Look(pattern.replace("_", "[ _-]?"), any_case=True, from_start=True) for pattern in sorted(words("foreign"))
-)
-
 # --- names
 
 _QUOTE = r"\\{0,15}[\"'`]"
@@ -52,16 +48,16 @@ _FIRST_WORDS = tuple(
 _LONGEST_BEFORE = 80
 _CLOSED = rf"((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})"
 """What may close a name: quotes, brackets."""
+_FOREIGN = (
+    r"(?i:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
+    r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)"
+    r"|[一-鿿]{2}(?=是)|パスワード(?=は))"
+)
 _NAME = later(
-    rf"(?:\W|[a-z](?=Pw|Auth|Psk))?([\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}"
+    r"(?:\W|[a-z](?=Pw|Auth|Psk))?"
+    rf"({_FOREIGN}|[\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}"
 )
-"""The rest of a name."""
-_FOREIGN_NAME = later(
-    r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
-    rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)"
-    rf"|[一-鿿]{{2}}(?=是)|パスワード(?=は)|[\w.-]{{1,80}})){_CLOSED}",
-    re.IGNORECASE,
-)
+"""The rest of a name, which may contain blanks in other languages."""
 
 # --- signs
 
@@ -97,9 +93,6 @@ _BLANKS = frozenset(" \t\r\n\\><=")
 _NO_SETTER = later(
     r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)"
 )
-_TUPLE = later(r"(?:\A|[\n;>])[ \t+-]*((?:[\w.]+,[ \t]*)+)\Z")
-"""The names before one in `user, password = "a", "b"`."""
-_ITEM = later(r"\\{0,15}([\"'])[^\"'\n]{0,200}\1,[ \t]*")
 
 # --- values
 
@@ -114,8 +107,18 @@ _TO_BLANK = later(
     r"(?:[^\s\x1b\\\"'`<]++|(?!\\{0,7}[\"'`][,;)}\]]{0,3}(?:\s|\Z)|\\(?:\s|\Z)|\\{1,15}[nrt\"]|</[A-Za-z])[\\\"'`<])++"
 )
 """A value alone on its line."""
-_ALONE = later(r"(?:[+>#| -]|[0-9]{1,6}[→:|\t-]|\t|export |ENV )*\Z")
-"""What stands before a name whose value ends with its line."""
+_ALONE = later(r"(?:[+>#| -]|[0-9]{1,6}[→:|\t-]|\t|export |ENV )*")
+"""What stands before a name whose value ends with its line: the mark or number of a listing, and its indentation."""
+_SIBLING = later(r"[\w.-]{1,60}:[ ]+(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s{}()\[\],;]+)[ \t]*(?:#.*)?\r?\Z")
+"""A line of YAML with a single word, or a text in quotes."""
+_SECTION = later(
+    r"(?:\A|\n)[^\n\w\[]*(?:[0-9]+\W)?(?:\[[\w .:-]{1,60}\]|[\w.-]+[ ]=[ ](?:[/~]|[\w.-]+[:@])[^\s\"'(){}\[\],]*)"
+    r"[ \t]*\r?\n(?:(?![ \t]*\r?\n)[^\n{}()]*\n)*\Z"
+)
+"""The lines up to here below the head of a section of settings, or a setting that no code makes."""
+_PROSE = later(r"=[^\n]*[a-z] [a-z]")
+_BETWEEN = ("", *" \t\r\n\"';&?\\")
+"""What stands before and behind a setting of a command, a connection or a query."""
 _REST = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]*+")
 _PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ ]-|[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
 """Words up to the end of a line."""
@@ -124,12 +127,10 @@ _HINT = later(r"[<\[({][^\n]{0,200}[>\])}]")
 _CELL = later(r"[^\n│┃║|\"'`]{8,200}?(?=[ \t]*[│┃║|])")
 _ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}+)(?=\s{0,40}</)")
 _ENDED = later(r"[ \t]{0,200}(?:(?:#|//|--)[^\n]{0,200})?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
-_ENDS_LINE = later(r"\\{0,7}[\"'`)]{0,3}[ \t]*(?:\r?\n|\Z|\\{1,7}n|\\{1,7}[\"']|</[A-Za-z])")
 _ENDS_VALUE = later(r"</[A-Za-z]|(?![^\s\"'`\\,])(?![ \t]+[-+*/=.(|&?<>])")
 _CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 _MISPAIRED = later(r"\s|[(\[{)}\],:;|&+.?](?:[\x00- ]|\\?[\"'`]|[a-z]+\()")
 """What follows a quotation mark that closes rather than opens."""
-_STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z.]{3,}\()|\)\{|=>")
 _CONNECTION = later(r"=[^;&=(){}\s]{0,80}([;&])[ ]?\Z|[?]()\Z|(?:\A|[\s\"'])[\w.-]+=[\w.:@/+-]+([ \t])[ \t]*\Z")
 """The settings before that of a password in a connection string, in a query, or in a row with blanks between them."""
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
@@ -137,30 +138,18 @@ _OF_CODE = frozenset("=;({?")
 """Signs before a name that show it isn't set on a line of its own, whose end would be that of the value."""
 _INNER = later(r"(?<=\\).|'\\\\?''|([\"'])\1(?=[^\s,;:)\]}\"'])")
 """A quotation mark within a quotation, as shells, SQL and YAML write it."""
-_CALL = later(r"[\w.$]+[(\[][^\n)\]]*[\"'`]")
-"""The call of something with a text, which ends a value without quotes."""
 _OPENS = {")": "(", "]": "[", "}": "{"}
-_ESCAPED_END = later(r"\\{1,15}[nrt]")
-_HASH = later(r"[0-9a-f]*\Z")
-_LONG_TOKEN = 24
+_SHORT_TOKEN, _LONG_TOKEN = 12, 24
 _QUOTES = ("'", '"', "`")
-_EMPTY = 2
 _DELIMITERS = tuple(",;:.)}]+?")
 """What follows an empty text rather than a doubled quotation mark."""
 _SETTING = later(r"(?:[^\s:]{1,200}[:-][0-9]{1,6}[:-])?[\w.-]+\+?=(?!=*\Z)")
 """Another setting, also behind the file and line that `grep` puts before it."""
-_CLOSES = later(r"\*\*|\]\(|`|\">")
-"""What closes Markdown or a tag, and so what prose says, too."""
 _TOLD = later(r"(?=[^\n]*[0-9])(?=[^\n]*[A-Za-z])|[^\n]*[a-z][A-Z]")
 """What a value has that nothing but a blank joins to its name."""
-_GIVEN = later(r"\s*(?:to|as)\s")
-"""What joins a verb, or what becomes of a thing, to another thing: `pass to x`, `copies the secret to x`."""
-_SENTENCE = later(r"`?[ ][a-z]+\s+[^\s-]+\s")
-"""How a sentence goes on behind the name of an option and a word."""
 _LABEL = later(r"(?:[A-Z]?[a-z]{2,}[-_ /.:]?)++(?:v?[0-9]{1,2})?\Z")
 """Readable words as the salt of a derivation."""
 _OPENS_CALL = ("", *".>:@\n \t→+")
-_CSS = later(r"--[a-z]")
 
 
 class _Value(Struct, frozen=True):
@@ -173,9 +162,9 @@ class _Value(Struct, frozen=True):
     quoted: bool = False
 
 
-def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME) -> Iterator[Span]:
+def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
     """Yield the position of the value of a name that has a word beginning here, and its kind according to the name."""
-    named = pattern.match(text, at)
+    named = _NAME.match(text, at)
     if named is None:
         return
     first, end = named.start(1), named.end()
@@ -184,30 +173,29 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
     level = strength(name)
     first -= len(before)
     lead = text[max(0, first - _LONGEST_BEFORE) : first]
-    if not level or _is_part(text, first, end) or lead.rstrip("\"'`\\").endswith("? "):  # one of two cases
+    if not level or _is_part(text, first, end) or lead.endswith("[redacted: "):
         return
     behind = text[end : end + 60]
     written = _written(name, lead, behind)
     sign = behind.lstrip(" \t")[:1]
-    for join in _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS) if behind[:1] in _BLANKS else _AT.get(sign, ()):
-        found = compiled(join.pattern).match(text, end, end + looking.reach) if join.written in written else None
-        for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]) if found else ():
-            tier = _tier(level, join, found, name, named[2], value) if found else None
-            if tier:
-                rest = _REST.match(text, value.end) if value.end - value.start >= _LOOKED_AT else None
-                ends = end_of(text, value.start, rest.end() if rest else value.end)
-                yield Span(value.start, ends, level.name.lower(), tier)
-            if tier is Tier.LIKELY:
-                break
-        else:
-            continue
-        break
+    joins = _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS) if behind[:1] in _BLANKS else _AT.get(sign, ())
+    joins = tuple(join for join in joins if join.written in written)
+    matches = ((join, compiled(join.pattern).match(text, end, end + looking.reach)) for join in joins)
+    closed = '"' in named[2] or "'" in named[2]
+    for case in (
+        _Case(level, join, found, name, named[2], lead, value)
+        for join, found in matches
+        if found
+        for value in _values(join, found, name, lead, closed=closed)
+    ):
+        value, tier = case.value, _tier(case)
+        if tier:
+            rest = _REST.match(text, value.end) if value.end - value.start >= _LOOKED_AT else None
+            yield Span(value.start, end_of(text, value.start, rest.end() if rest else value.end), level.kind, tier)
+        if tier is Tier.LIKELY:
+            break
     if _CELL_ENDS.match(text, end):
         yield from in_table(text, named.start(1), looking.tables)
-
-
-find_foreign = partial(find, pattern=_FOREIGN_NAME)
-"""The same for names in other languages, which may contain blanks."""
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -256,21 +244,15 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
     """Yield what may be the value behind a sign, the longest first. `closed` is whether quotes are around the name."""
     text, at = found.string, found.end()
     if join.takes == "tag" and (element := _ELEMENT.match(text, at)):
-        yield _Value(*element.span("data" if element["data"] else "text"), literal=bool(element["data"]))
+        yield _Value(*element.span("data" if element["data"] else "text"), literal=True)
     if join.takes == "cell" and (cell := _CELL.match(text, at)):
         yield _Value(*cell.span())
     if join.takes in ("tag", "cell"):
         return
-    tuple_of = _TUPLE.search(lead) if lead.rstrip().endswith(",") and "=" in found[0] else None
-    for _ in range(tuple_of[1].count(",") if tuple_of else 0):
-        item = _ITEM.match(text, at)
-        if item is None:
-            return
-        at = item.end()
     opened = _OPENED.match(text, at)
     if opened is not None and join.takes != "line":
         end = _closing(text, opened.end(), opened[0])
-        empty = len(opened[0]) == _EMPTY and text[opened.end() : opened.end() + 1] in _DELIMITERS
+        empty = opened[0] in (2 * mark for mark in _QUOTES) and text[opened.end() : opened.end() + 1] in _DELIMITERS
         if opened.end() < end and not empty:
             yield _Value(opened.end(), end, literal=opened[0][-1] != "`", quoted=True)
         return
@@ -279,39 +261,33 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         return
     if join.takes == "line":
         run = _RUN.match(text, at, at + _LOOKED_AT)
-        ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDS_LINE
-        if run is not None and _CALL.match(text, at, run.end() + 1):
-            return
+        ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDED
         if run is not None and run[0] and run[0].rstrip("*_")[-1:] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
-    closes = _CLOSES.search(text, at, at + _LOOKED_AT) if join.context is Context.TOLD else None
-    until = closes.start() if closes else len(text)
     if text[at] in "<[({" and (hint := _HINT.match(text, at)) and sort(hint[0]) is Sort.NOTHING:
         return
-    if not closed and (phrase := _PHRASE.match(text, at)):
+    if not closed and name.lower() not in words("prose") and (phrase := _PHRASE.match(text, at)):
         yield _Value(*phrase.span(), literal=True)
-    yield from _enclosed(join, text, at, until, name, lead, closed=closed)
-    if bare := _BARE.match(text, at, until):
+    yield from _enclosed(join, text, at, name, lead, closed=closed)
+    if bare := _BARE.match(text, at):
         yield _Value(*bare.span())
 
 
-def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
-    """Yield the value as far as it goes, at most `until` there, if it ends where what encloses its name does."""
-    run = _RUN.match(text, at, min(until, at + _LOOKED_AT))
+def _enclosed(join: _Join, text: str, at: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
+    """Yield the value as far as it goes if it ends where what encloses its name does."""
+    run = _RUN.match(text, at, at + _LOOKED_AT)
     assert run is not None
     end = run.end()
     line = _LINE_BEGINS.split(lead)[-1]
     connection = _CONNECTION.search(lead) if lead.endswith((";", "&", "?", " ", "\t")) else None
     shell = name.isupper() and text[at - 1] == "="
     cut = text[end : end + 1] in (*_QUOTES, "\\", ";", "&", ",", "|") and join.context is Context.SETTING
-    alone = _TO_BLANK.match(text, at, at + _LOOKED_AT) if cut and not closed and _ALONE.match(line) else None
+    alone = _TO_BLANK.match(text, at, at + _LOOKED_AT) if cut and not closed and _ALONE.fullmatch(line) else None
     if alone and _ENDED.match(text, alone.end()):
         end = alone.end()
     elif not closed and lead.endswith(_QUOTES) and text[end : end + 1] not in (";", "&", ",", "|"):
         end = _closing(text, at, lead[-1]) if join.context is not Context.TOLD else end
-        escaped = _ESCAPED_END.search(text, at, end)
-        end = escaped.start() if escaped else end
     elif connection is not None and connection[3]:
         shell = join.context is Context.SETTING
     elif connection is not None:
@@ -319,9 +295,7 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
         signs = (connection[1] or "&", ")" if "](" in lead else "\n")
         end = min((place for place in (text.find(sign, at, end) for sign in signs) if place >= 0), default=end)
     elif not (text[at - 1] == " " and is_scrambled(text[at:end])) and (
-        _OF_CODE.intersection(line)
-        or line.rstrip().endswith((",", "["))
-        or (text[end : end + 1] in _QUOTES and _CALL.match(text, at, end + 1))
+        _OF_CODE.intersection(line) or line.rstrip().endswith((",", "["))
     ):
         return
     said = text[at:end].rstrip(",;" if shell else ".,;:!?")
@@ -341,61 +315,143 @@ def _closing(text: str, at: int, quote: str) -> int:
     return line if end < 0 else end
 
 
-def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: str, value: _Value) -> Tier | None:
-    """Return how surely a value is a secret, given its name, what closes the name, and what joins them."""
-    text = found.string
-    said = text[value.start : value.end]
-    sign = (found.groupdict().get("sign") or "").strip()
-    if sign.startswith((":", "：")) and _CSS.match(name):
+def _is_set(case: _Case) -> bool:
+    """Whether an unquoted value is set where only configuration or a shell does so, and code would have a variable.
+
+    That is an element of XML, `name=value` between blanks, or the only thing on its line among lines of the same form.
+    """
+    found, value, text = case.found, case.value, case.found.string
+    at = found.start() - len(case.name.rpartition(" ")[2])
+    if found[0].startswith(">"):
+        return text[at - 1 : at] == "<"
+    start = text.rfind("\n", 0, at) + 1
+    above = text[max(0, text.rfind("\n", 0, start - 1) + 1, start - 300) : max(0, start - 1)]
+    margin = _ALONE.match(text, start, at)
+    first = margin.end() if margin else start
+    alone = text[first:at].strip("\"'") == "" and _ENDED.match(text, value.end) is not None
+    if found[0] == "=":
+        in_call = above.rstrip().endswith((",", "("))
+        between = text[at - 1 : at] in _BETWEEN and text[value.end : value.end + 1] in _BETWEEN
+        return (alone and not in_call and not _PROSE.search(above)) or (first < at and between)
+    if not alone or "=" in found[0]:
+        return alone and _SECTION.search(text, max(0, start - 600), start) is not None
+    below = text[text.find("\n", value.end) + 1 or len(text) :][:300].partition("\n")[0]
+    return any(_SIBLING.match(line[first - start :]) for line in (above, below))
+
+
+class _Case(Struct, frozen=True):
+    """A name with what may be its value, and all that is around them."""
+
+    level: Strength
+    join: _Join
+    found: re.Match[str]
+    name: str
+    named: str
+    """What closes the name."""
+    lead: str
+    """What precedes it."""
+    value: _Value
+
+    @property
+    def said(self) -> str:
+        """The text of the value."""
+        return self.found.string[self.value.start : self.value.end]
+
+    @property
+    def sign(self) -> str:
+        """What joins them, if it is a sign."""
+        return (self.found.groupdict().get("sign") or "").strip()
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing but blanks joins them."""
+        return self.join.written == "no word" or (self.join.takes == "line" and not self.found[0].strip())
+
+    @property
+    def prose(self) -> bool:
+        """Whether the name is a word of prose, too."""
+        return self.name.lower() in words("prose")
+
+    def goes_on(self, pattern: str) -> bool:
+        """Whether the text matches behind the value."""
+        return compiled(pattern).match(self.found.string, self.value.end) is not None
+
+    @property
+    def constant(self) -> bool:
+        """Whether the name is written as that of a constant or an environment's variable."""
+        return self.name.isupper() and "_" in self.name
+
+
+def _tier(case: _Case) -> Tier | None:
+    """Return how surely a value is a secret."""
+    if any(refused(case) for refused in _REFUSALS):
         return None
-    before = text[found.start() - len(name) - 2 : found.start() - len(name) - 1]
-    if (name == "PASS" and not sign.startswith("=")) or (
-        name.lower() == "pass" and said.isalpha() and before.isalpha()
-    ):
-        return None  # the result of a test
-    in_code = '"' in named or "'" in named or (name.isupper() and "_" in name)
-    if value.quoted and sign == "," and not (value.literal and in_code):  # a list of names, a variable
-        return None
-    if join.written == "option" and "`" in named:
-        return None
-    is_name = said.isidentifier() and not is_jumbled(said) and ("_" in said or said.isupper())
-    if sign == "," and "]" not in named and is_name:  # one that a selector of CSS ends with is no item of a list
-        return None
-    if join.takes == "line" and "\n" in found[0] and sort(said) is Sort.WORD:
-        return None
-    if name.lower() in words("prose") and join.context is Context.TOLD and _GIVEN.match(found[0]):
-        return None
-    if sign.startswith("==") and text[value.start - 1] in _QUOTES and text[found.start() - 1] in _QUOTES:
-        return None
-    blank = join.written == "no word"
-    if (blank or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said) and not is_scrambled(said):
-        return None
-    if blank and not value.quoted and not _TOLD.match(said) and not (said.isascii() and sort(said) is Sort.RANDOM):
-        return None
-    if (
-        blank
-        and name.lower() in words("prose")
-        and (len(said) < _LONG_TOKEN or " " in said or _HASH.match(said) or sort(said) is not Sort.RANDOM)
-    ):
-        return None
-    prose = said.endswith(".") or _SENTENCE.match(text, value.end)
-    if join.written == "option" and prose and sort(said.rstrip(".")) is Sort.WORD:
-        return None
-    if name.lower().endswith("salt") and _LABEL.match(said):
-        return None
-    context = join.context
-    number = said.isdecimal() and 6 <= len(said) <= 12 and context is not Context.TOLD
-    if number and name.lower().endswith(tuple(words("passwords"))):
+    level, value, said, context = case.level, case.value, case.said, case.join.context
+    setting = context is Context.SETTING
+    if said.isdecimal() and 6 <= len(said) <= 12 and context is not Context.TOLD and level is Strength.PASSWORD:
         return Tier.LIKELY
     if value.quoted:
-        if text.startswith("\\(", value.end) or _MISPAIRED.match(said) or _STATEMENT.search(said):
-            return None
-        code = not value.literal and not is_scrambled(said)
-        if context is Context.SETTING or (sign == "," and name.isupper() and "_" in name):
-            context = Context.LITERAL
-        return tier_of(level, said, context, literal=not code)
-    ended = _ENDED.match(text, value.end)
-    if context is Context.SETTING and name.isupper() and (value.literal or ("_" in name and sign in "=:" and ended)):
+        literal = setting or (case.sign == "," and case.constant)
+        return tier_of(
+            level, said, Context.LITERAL if literal else context, literal=value.literal or is_scrambled(said)
+        )
+    if level is Strength.PASSWORD and setting and _is_set(case):
+        return tier_of(level, said, Context.TIGHT, literal=True)
+    ended = _ENDED.match(case.found.string, value.end)
+    if setting and case.name.isupper() and (value.literal or (case.constant and case.sign in "=:" and ended)):
         context = Context.TIGHT
-    behind = "" if ended else text[value.end : value.end + 1]
-    return tier_of(level, said + (behind if behind in "([{" else ""), context, literal=value.literal)
+    behind = case.found.string[value.end : value.end + 1]
+    called = behind * (not ended and behind in ("(", "[", "{"))
+    return tier_of(level, said + called, context, literal=value.literal or case.join.written == "option")
+
+
+def _is_weak(case: _Case) -> bool:
+    """Whether only a blank joins a value to its name, and it is no mixture that nothing else is."""
+    if not case.bare:
+        return False
+    named, said = case.level is Strength.PASSWORD and not case.prose, case.said
+    random = said.isascii() and " " not in said and sort(said) is Sort.RANDOM
+    long = len(said) >= (_LONG_TOKEN if case.prose else _SHORT_TOKEN) or case.level is Strength.PASSWORD
+    told = named and (case.value.quoted or _TOLD.match(said) is not None)
+    return not (told or (random and long))
+
+
+def _is_in_list(case: _Case) -> bool:
+    """Whether a comma joins the name of a list to the next, or to a variable."""
+    said, value = case.said, case.value
+    if case.sign != ",":
+        return False
+    if value.quoted and not (value.literal and ('"' in case.named or "'" in case.named or case.constant)):
+        return True
+    a_name = said.isidentifier() and not is_jumbled(said) and ("_" in said or said.isupper())
+    return a_name and "]" not in case.named and (said.isupper() or not case.name.isupper())
+
+
+_REFUSALS: tuple[Callable[[_Case], object], ...] = (
+    _is_weak,
+    _is_in_list,
+    # the result of a test
+    lambda case: case.name == "PASS" and not case.sign.startswith("="),
+    lambda case: case.name.lower() == "pass" and case.lead[-2:-1].isalpha() and case.said.replace(" ", "").isalpha(),
+    # quotes enclose a name and its value together: "pw:api@93"
+    lambda case: (
+        case.prose and case.found[0] == ":" and case.lead.endswith(_QUOTES) and not (case.named or case.value.quoted)
+    ),
+    # the code between two quotations
+    lambda case: case.value.quoted and (case.goes_on(r"\\\(") or _MISPAIRED.match(case.said)),
+    # a sentence that goes on behind an option
+    lambda case: (
+        case.join.written == "option"
+        and (case.said.endswith(".") or case.goes_on(r"`?[ ][a-z]+\s+[^\s-]+\s"))
+        and sort(case.said.rstrip(".")) is Sort.WORD
+    ),
+    # a name without a value, above another setting
+    lambda case: (
+        (case.bare or (case.join.takes == "line" and "\n" in case.found[0]))
+        and _SETTING.match(case.said)
+        and not is_scrambled(case.said)
+    ),
+    lambda case: case.name.lower().endswith("salt") and _LABEL.match(case.said),
+    lambda case: is_shown(case.found.string, case.value.start, case.value.end),
+)
+"""What shows that a value is none."""

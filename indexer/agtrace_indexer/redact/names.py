@@ -21,10 +21,17 @@ class Strength(IntEnum):
     NONE = 0
     KEY = 1
     """It may be one (`STORAGE_KEY`, `signature`): the value must look random."""
-    SECRET = 2
-    """It is one (`api_key`, `token`), unless the value reads like words, code or a reference."""
-    PASSWORD = 3
+    TOKEN = 2
+    """It is one that machines make (`api_key`, `token`), unless the value reads like words, code or a reference."""
+    SECRET = 3
+    """It is one (`client_secret`, `salt`), which people choose, too."""
+    PASSWORD = 4
     """It is one, and people choose the value, so that it may be nearly anything."""
+
+    @property
+    def kind(self) -> str:
+        """The word in a mask."""
+        return self.name.lower() if self in (Strength.KEY, Strength.PASSWORD) else "secret"
 
 
 @cache
@@ -92,6 +99,6 @@ def strength(name: str) -> Strength:
         or last in words("whole secrets")
         or (last in ("key", "pat") and before and before[-1] in words(f"before {last}"))
     ):
-        return Strength.SECRET
+        return Strength.TOKEN if joined.endswith(tuple(words("tokens"))) else Strength.SECRET
     may_be = last in words("keys") and (before or last not in words("plain keys"))
     return Strength.KEY if may_be and words("no keys").isdisjoint(before) else Strength.NONE

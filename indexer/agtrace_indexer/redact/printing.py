@@ -35,6 +35,7 @@ class Prints(IntEnum):
 
 _LONGEST = 2000
 """The most characters of a command that are looked at."""
+_WORD = later(r"(?<= )(?:printenv|getenv|cat|head|tail)(?= )")
 _NAME = later(r"[\w-]+")
 _EVERYDAY = ("awk", "cat", "cut", "docker", "echo", "git", "grep", "head", "jq", "node", "npm", "printf", "python",
              "python3", "rg", "sed", "tail")  # fmt: skip
@@ -49,7 +50,16 @@ _OPTION = later(r"-[^ ]+ ")
 _VALUE = later(r"[^ -][^ ]* ")
 _TO_A_FILE = later(r"(?<![0-9&<>])>{1,2}(?!&)")
 _SHOWN = later(r"[ {]*(?:echo|printf|cat)\b")
-_RUN = later(r"[ {]*(?:sudo )?(?:ssh|(?:ba|z|da)?sh|su|docker|kubectl|echo|printf) ")
+_RUN = later(
+    r"[ {]*(?:sudo )?(?:ssh|(?:ba|z|da)?sh|su|docker|podman|kubectl|oc|fly(?:ctl)?|heroku|railway|op|doppler|infisical"
+    r"|echo|printf|vagrant|wsl|chroot|nsenter|dotenv|lxc|incus|aws-vault|env) "
+)
+"""What runs another command."""
+_GETS = later(
+    r"[^'\"]*?(?<![\w./-])(?:-{1,2})?(?:get|getenv|show|read|view|reveal|lookup|print|export|value)(?:[ =]|-[a-z]+ )"
+    r"(?:[^|]*[ '\"/.:=])?(?P<name>[\w-]+)['\")}\]]*(?: -[^|]*)?\Z"
+)
+"""A program of any name that gets something by its name."""
 _QUOTED = later(r"'([^']+)'|\"((?:[^\"\\]|\\.)+)\"")
 _FILTER = later(
     r" ?(?:sudo )?(?:base64|jq|yq|head|tail|tr|cut|sed|awk|grep|rg|cat|tee|sort|fold|xargs|openssl|gunzip|less|python3?"
@@ -86,7 +96,7 @@ def prints(command: str) -> Prints:
     """Return what a command prints: no secret that is kept in a variable, or goes to a file or to a program."""
     command = command[:_LONGEST]
     programs = _printers().keys() & set(_NAME.findall(command))
-    if programs.issubset(_EVERYDAY) and not (programs and any(map(command.lower().__contains__, _HINTS))):
+    if programs.issubset(_EVERYDAY) and not any(map(command.lower().__contains__, _HINTS)):
         return Prints.NO_SECRET
     pipelines: list[tuple[str, list[str]]] = [("", [""])]  # (the operator before it, its commands)
     for token in _TOKEN.findall(_BLANKS.sub(" ", command)):
@@ -105,7 +115,9 @@ def prints(command: str) -> Prints:
         else:
             others |= not inner and not _SILENT.match(commands[-1]) and not _TO_A_FILE.search(commands[-1])
         before = commands[-1]
-    return Prints(found and 2 - others)
+    gets = _GETS.match(commands[0]) if len(commands) == 1 else None
+    named = gets is not None and gets["name"] != "secrets" and strength(gets["name"]) >= Strength.TOKEN
+    return Prints(2 - others if found else named)
 
 
 def _prints_secret(commands: list[str]) -> bool:
@@ -114,10 +126,11 @@ def _prints_secret(commands: list[str]) -> bool:
         behind = commands[place + 1 :]
         if any(map(_TO_A_FILE.search, commands[place:])) or not all(map(_FILTER.match, behind)):
             continue
-        if _is_printer(" |".join((said, *behind))):
+        shows, runs = _SHOWN.match(said) is not None, _RUN.match(said)
+        starts = (0, *(word.start() for word in _WORD.finditer(said, runs.end()))) if runs else (0,)
+        if any(_is_printer(" |".join((said[start:], *behind))) for start in starts):
             return True
-        shows = _SHOWN.match(said) is not None
-        for one, two in _QUOTED.findall(said) if _RUN.match(said) else ():
+        for one, two in _QUOTED.findall(said) if runs else ():
             if (not shows or "$(" in two or "`" in two) and prints(f"echo {two}" if shows else one or two):
                 return True
     return False
@@ -129,7 +142,7 @@ def _is_printer(said: str) -> bool:
     program, _, arguments = said[prefix.end() if prefix else 0 :].partition(" ")
     for pattern in map(compiled, _printers().get(program, ())):
         if "name" in pattern.groupindex:
-            found = any(strength(each["name"]) >= Strength.SECRET for each in pattern.finditer(arguments))
+            found = any(strength(each["name"]) >= Strength.TOKEN for each in pattern.finditer(arguments))
         else:
             found = any(pattern.match(arguments, start) for start in _starts(arguments))
         if found:
@@ -153,10 +166,13 @@ def mask_output(text: str, printing: Prints, *, failed: bool) -> str:
     lines = text.split("\n")
     message = len(lines) <= _MESSAGE and _FAILED.match(text) and all(" " in each or not each.strip() for each in lines)
     if message or failed or printing is Prints.ALSO_A_SECRET:
-        return "\n".join(PRINTED if _is_value(line.strip()) and masks(line.strip(), KIND) else line for line in lines)
+        least = Sort.CHOSEN if message or failed or text.strip().count("\n") else Sort.WORD
+        return "\n".join(
+            PRINTED if _is_value(line.strip(), least) and masks(line.strip(), KIND) else line for line in lines
+        )
     return PRINTED if text.strip() and masks(text, KIND) else text
 
 
-def _is_value(line: str) -> bool:
-    """Whether a line is nothing but a secret."""
-    return bool(line) and " " not in line and sort(line[:JUDGED]) >= Sort.CHOSEN
+def _is_value(line: str, least: Sort) -> bool:
+    """Whether a line is nothing but a secret, of this sort at least."""
+    return bool(line) and " " not in line and sort(line[:JUDGED]) >= least

@@ -1,6 +1,10 @@
 """The rules: tokens by their forms, carriers of secrets without one, and what a user adds and allows.
 
-Forms are data, in `forms.tsv`: a kind, a regular expression that both engines read alike, the source of the form.
+Forms are data, in `forms.tsv`: a kind, a regular expression that both engines read alike, the source of the form, and
+what to look for first. Carriers are data, in `carriers.tsv`, in order of precedence: the kind in the mask, how it is
+found, where it begins (for a command: the tool), a first look for Hyperscan, a pattern that is matched where it begins,
+and the least sort of value that is masked (by default one word). The group `secret` is masked, unless `names.strength`
+says that the name in the group `name` is not a secret's. Values with a name are read in `grammar.py`.
 """
 
 from __future__ import annotations
@@ -9,21 +13,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import orjson
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace_indexer.redact import printing
-from agtrace_indexer.redact.carriers import ALL, Carrier
-from agtrace_indexer.redact.names import rows
+from agtrace_indexer.redact.names import pieces, rows
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
-
-FORMS, LOOKS = (Path(__file__).with_name(name) for name in ("forms.tsv", "looks.txt"))
-"""The forms, and their first looks, which `make docs` writes."""
+from agtrace_indexer.redact.values import Sort
 
 LONGEST_PATTERN = 2000
 """The limit in characters for a user's pattern."""
@@ -35,11 +34,44 @@ _NAME = later(r"[a-z0-9][a-z0-9-]{0,39}")
 _BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"
 """A token is not preceded by a letter or digit, except one that belongs to an escape sequence."""
 _ENDS = r"(?![A-Za-z0-9])"
-_OPEN_END = later(r"\{([0-9]+),[0-9]*\}((?:=\{0,2\}|=\?|\)|\\Z)*)$")
 
 
 class RuleError(ValueError):
     """The rules can't be used; the message says which and why."""
+
+
+class Carrier(Struct, frozen=True):
+    """One way of carrying a secret."""
+
+    kind: str
+    """The kind in the mask."""
+    look: Look
+    pattern: str
+    least: Sort = Sort.NOTHING
+    """The least sort of value that is a secret; NOTHING: anything."""
+    begins: str = ""
+    """The pattern of its beginning, if that isn't its first look."""
+    login: bool = False
+    """Whether the value must be the base64 of a user and a password."""
+
+
+def _carrier(kind: str, how: str, begins: str, look: str, pattern: str, least: str = "word") -> Carrier:
+    """Return the carrier of a line.
+
+    How it is found: by its look as `text` or as `exact` text, or as an option of a `tool`, whose look is the tool
+    itself if it has none, and stands anywhere unless the option has an everyday name and is only looked for `within`.
+    """
+    if how in ("tool", "within"):
+        of = pieces("carriers.tsv")
+        pattern = f"(?i:{begins}){of['⟨end⟩']}{of['⟨on⟩']}{pattern}{of['⟨argument⟩']}"
+        begins += r"[ \t\\]"
+        look = f"{begins}{of['⟨words⟩']}{look}" if how == "within" else look or begins
+    login, floor = least == "login", Sort.NOTHING if least in ("anything", "login") else Sort[least.upper()]
+    return Carrier(kind, Look(look, any_case=how != "exact"), pattern, floor, begins, login)
+
+
+CARRIERS = tuple(_carrier(*row) for row in rows("carriers.tsv"))
+"""All carriers, in order of precedence for naming what several find."""
 
 
 class Form(Struct, frozen=True):
@@ -50,53 +82,23 @@ class Form(Struct, frozen=True):
     """The pattern, for both Python and Hyperscan; only its group `secret`, if it has one, is masked."""
     source: str
     """Who says that tokens have this form."""
+    first: str = ""
+    """A distinctive part within its first hundred characters, to look for: short ones are found and compiled sooner."""
 
     @property
     def look(self) -> Look:
-        """The first look: a distinctive part of the pattern, within its first hundred characters."""
-        return Look(_telling(_OPEN_END.sub(r"{\1}\2", self.pattern).replace("?P<secret>", "?:")))
-
-    @property
-    def leads(self) -> bool:
-        """Whether it begins with a repeated character class, of which the first look sees the last characters."""
-        return _LEAD.match(self.pattern) is not None
+        """The first look: that part, or the form."""
+        return Look(self.first or self.pattern)
 
     @property
     def bounded(self) -> str:
         """The pattern including what must surround it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
 
-    def rule(self, look: Look) -> Carrier:
-        """Return the form, found by a first look, as a rule, which needs no judgement."""
-        return Carrier(self.kind, look, self.bounded)
-
-
-_PART = later(
-    r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|"
-)
-_TELLING, _ENOUGH = 3, 12
-"""The numbers of literal characters, and then of any characters, that identify a token well enough for a first look."""
-_SIGN = later(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
-"""Literals that are distinctive enough on their own."""
-_LEAD = later(r"(?P<many>\[[^\]]*\])\{(?P<least>[0-9]+)[,0-9]*\}")
-_LED = 4
-
-
-def _telling(pattern: str) -> str:
-    """Return a distinctive part of a pattern: short ones are found sooner, and compiled in no time."""
-    sign = _SIGN.match(pattern)
-    if sign is not None and pattern[sign.end() : sign.end() + 1] not in "?{":
-        return sign[0]
-    depth = signs = 0
-    led = _LEAD.match(pattern)
-    if led is not None:
-        pattern = f"{led['many']}{{{min(int(led['least']), _LED)}}}{pattern[led.end() :]}"
-    for part in _PART.finditer(pattern):
-        depth += bool(part["open"]) - bool(part["close"])
-        if not depth and part["least"] and int(part["least"]) >= _ENOUGH and signs >= _TELLING:
-            return f"{pattern[: part.start()]}{part['many']}{{{_ENOUGH}}}"
-        signs += part[0].isalnum() or part[0] == "_"
-    return pattern
+    @property
+    def rule(self) -> Carrier:
+        """The form as a rule, which needs no judgement."""
+        return Carrier(self.kind, self.look, self.bounded)
 
 
 @cache
@@ -106,30 +108,9 @@ def forms() -> tuple[Form, ...]:
 
 
 @cache
-def first_looks() -> tuple[Look, ...]:
-    """Return the first looks of the forms, in their order: those that are kept, if they are of these forms."""
-    try:
-        made_of, *kept = LOOKS.read_text("utf-8").splitlines()
-    except OSError:
-        made_of, kept = "", []
-    if made_of != _sum_of_forms():
-        return tuple(form.look for form in forms())
-    return tuple(map(Look, kept))
-
-
-def kept_looks() -> str:
-    """Return what the file with the first looks should have: they take as long to make as a module to import."""
-    return "\n".join((_sum_of_forms(), *(form.look.pattern for form in forms()))) + "\n"
-
-
-def _sum_of_forms() -> str:
-    return f"{crc32(FORMS.read_bytes()):08x}"
-
-
-@cache
 def kinds() -> dict[str, int]:
     """Return the kinds of secrets, in order of precedence for naming what several rules find."""
-    found = [*(form.kind for form in forms()), *(carrier.kind for carrier in ALL), *NAMED_KINDS]
+    found = [*(form.kind for form in forms()), *(carrier.kind for carrier in CARRIERS), *NAMED_KINDS]
     return {kind: place for place, kind in reversed(list(enumerate(found)))}
 
 

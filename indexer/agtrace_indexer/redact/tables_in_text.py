@@ -9,7 +9,7 @@ from typing import TypeAlias
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.names import Strength, strength, words
-from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.scanner import Look, Looking
 from agtrace_indexer.redact.values import Context, Sort, Span, sort, tier_of
 
 _MOST_ROWS = 200
@@ -114,12 +114,12 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _secret(level: Strength, cell: Cell) -> Iterator[Span]:
+def _secret(level: Strength, cell: Cell, context: Context = Context.SETTING) -> Iterator[Span]:
     text, start = cell
     if level and (" " not in text or sort(text) is Sort.PHRASE):
-        tier = tier_of(level, text, Context.SETTING, literal=True)
-        if tier:
-            yield Span(start, start + len(text), level.name.lower(), tier)
+        tier = tier_of(level, text, context, literal=True)
+        if tier and (level is not Strength.TOKEN or sort(text) is Sort.RANDOM):
+            yield Span(start, start + len(text), level.kind, tier)
 
 
 _INSERT = later(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
@@ -129,7 +129,7 @@ _VALUE = later(
 )
 
 
-def in_insert(text: str, at: int) -> Iterator[Span]:
+def in_insert(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
     found = _INSERT.match(text, at)
     if found is None:
@@ -141,7 +141,7 @@ def in_insert(text: str, at: int) -> Iterator[Span]:
         for level, value in zip(levels, values, strict=False):
             kind = value.lastgroup or "bare"
             if kind != "bare":
-                yield from _secret(level, (value[kind], value.start(kind)))
+                yield from _secret(level, (value[kind], value.start(kind)), Context.LITERAL)
         end = row.end()
 
 

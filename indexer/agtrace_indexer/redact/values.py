@@ -51,19 +51,19 @@ _WORD = later(r"[A-Z]+(?![a-zß-ɏ])|[A-Z]?[a-zß-ɏ]+|[^\W\d_A-Za-zß-ɏ]+|[0-9
 _PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
 """A word of an identifier, with its digits."""
 _PHRASE = later(
-    r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
+    r"[a-z]{4,10}(?:[-_.][a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
     r"|(?:[A-Z][a-z]{2,9}[0-9]{0,2}-){2,5}[A-Z][a-z]{2,9}[0-9]{0,2}\Z"
 )
-"""Four words or more joined by dashes, or three or more with capitals, which may have a number."""
+"""Four words or more joined by signs, or three or more with capitals, which may have a number."""
 _DOTTED = later(r"_{0,2}[A-Za-z]\w*(?:\??(?:\.|::|->)[A-Za-z_]\w*)+\W?\Z")
 _JOINTS = later(r"[\\/.:]+")
-_FOLDER = later(r"(?<=[/\\])[0-9a-f]{12,64}(?=[/\\])")
-"""A folder that has the name of a hash."""
 _DRIVE = later(r"(?:[A-Za-z]:)?[\\/]|~/|\.{1,2}/|[^\\]*\\[^\\]+\\[^\\]")
 _PHRASED = 4
 """The words from which one of the vocabulary is there by chance."""
 _LONG_WORD = 4
 """The letters from which a word of the vocabulary in a mixture isn't there by chance."""
+_TWO_WORDS = 10
+"""The letters from which two words say more than the name of something."""
 _RARE = 7
 """In a word, at most one of so many pairs of letters is unusual; of twelve random letters 4 % read like a word."""
 
@@ -140,7 +140,8 @@ def sort(text: str, *, literal: bool = True) -> Sort:
         return Sort.NOTHING
     if not literal and (_is("expression", text) or _is("identifier", text)):
         return Sort.NOTHING
-    if _DOTTED.match(text) and not is_jumbled(text) and _is_path(text, digits=2 * text.count(".")):
+    dotted = _DOTTED.match(text) and not is_jumbled(text) and _is_path(text, digits=2 * text.count("."))
+    if dotted and not (literal and text.count(".") > 1 and text.islower() and not any(map(str.isdecimal, text))):
         return Sort.NOTHING
     parts = _WORD.findall(text)
     named = [part.lower() for part in parts if not part.isdecimal()]
@@ -148,9 +149,8 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
     if fake or (digits < 3 and len(text) < 40 and not _signs(text, "_-./:,;[]'\"@$%{} ") and strength(text)):
         return Sort.NOTHING
-    path = _FOLDER.sub("", text) if "/" in text or "\\" in text else ""
-    path = path if _signs(path[:-1], "_-./:@~*\\ []") == 0 and _is_path(path) else ""
-    if path or not named or any(_is(group, text) for group in ("known", "pattern", "type")):
+    slashed = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ []")
+    if (slashed and _is_path(text)) or not named or any(_is(group, text) for group in ("known", "pattern", "type")):
         return Sort.PLAIN
     if " " in text.strip() or "\t" in text:
         return _with_blanks(text, named, digits)
@@ -194,11 +194,33 @@ def _letters(text: str, named: list[str]) -> Sort:
     if signs := _signs(bare):
         plain = 2 * sum(map(len, _long_words(named))) >= len(letters)
         return Sort.PLAIN if plain else Sort.CHOSEN if signs > 1 else Sort.WORD
-    if known and (len(named) < _PHRASED or 2 * len(known) >= len(named)):
+    if (known and (len(named) < _PHRASED or 2 * len(known) >= len(named))) or (len(named) == 1 and _built(letters)):
         return Sort.PLAIN
     if _PHRASE.match(bare):
         return Sort.PHRASE
-    return Sort.PLAIN if len(named) > 1 and (len(letters) < 12 or "." in bare or "/" in bare) else Sort.WORD
+    return Sort.PLAIN if len(named) > 1 and (len(letters) < _TWO_WORDS or "/" in bare) else Sort.WORD
+
+
+_LONGEST_BUILT = 18
+
+
+def _built(letters: str) -> bool:
+    """Whether a word begins or ends with one of the vocabulary, as those of programs do: `serviceaccount`."""
+    most = range(_LONG_WORD + 1, min(len(letters), _LONGEST_BUILT) - _LONG_WORD + 1)
+    return any(letters[:at] in words("vocabulary") or letters[-at:] in words("vocabulary") for at in most)
+
+
+def is_shown(text: str, start: int, end: int) -> bool:
+    """Whether a value is only the beginning of a secret, or a default that is the user's name before it."""
+    said = text[start:end]
+    if not said.isalnum() or len(said) >= _LONGEST_BUILT:
+        return text.startswith(("...", "…"), end)
+    user = rf"(?i:user|login|name|//|-u)[A-Za-z_]*[\"']?[ \t:=,(]*[\"']?{said}(?![A-Za-z0-9])"
+    return text.startswith(("...", "…"), end) or re.search(user, text[max(0, start - _NEAR) : start]) is not None
+
+
+_NEAR = 80
+"""How far before a password the user's name is."""
 
 
 def is_example(found: str) -> bool:
@@ -254,30 +276,39 @@ class Context(IntEnum):
     """A quoted value."""
 
 
-_LEAST = {
-    Strength.PASSWORD: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.WORD),
-    Strength.SECRET: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.PHRASE),
-    Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
-}
-"""The least sort that is masked, by the strength of the name and the context."""
 _COUNT = later(r"0?123(?:4(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?)?|456(?:7(?:89?)?)?|789")
 """Digits in their order: machines don't make them, and in what is to be a token they are no more than one."""
-_LONG_LETTERS = 12
-"""Letters in a row that no single word has: people join words to a password."""
-_SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Strength.KEY: (24, 16, 16, 16)}
+_LONG_LETTERS, _LONGER_LETTERS = 12, 15
+"""Letters in a row that hardly a word has: people join words to a password, and to another secret."""
+_LABEL = later(
+    r"(?:[A-Za-z]{2,}[-_./])+[0-9]{1,4}(?:[-_./][0-9]{1,4})*\Z|(?:[A-Z]{3,}|(?i:token|secret|key))[0-9]{1,4}\Z"
+)
+"""Words with a number behind them, which nobody makes a token of."""
+_LEAST = {
+    Strength.PASSWORD: ((Sort.PHRASE, 8), (Sort.PHRASE, 5), (Sort.WORD, 4), (Sort.WORD, 4)),
+    Strength.SECRET: ((Sort.PHRASE, 8), (Sort.PHRASE, 8), (Sort.WORD, 6), (Sort.PHRASE, 8)),
+    Strength.TOKEN: ((Sort.PHRASE, 8), (Sort.PHRASE, 8), (Sort.WORD, 6), (Sort.PHRASE, 8)),
+    Strength.KEY: ((Sort.RANDOM, 24), (Sort.RANDOM, 16), (Sort.RANDOM, 16), (Sort.RANDOM, 16)),
+}
+"""The least sort that is masked, and its least length, by the strength of the name and the context."""
 
 
 def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
     """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
     text = text.rstrip("\"'`\\,; \t\r\n")
-    if len(text) < _SHORTEST[level][context] or is_example(text) or (level is Strength.KEY and " " in text):
+    least, shortest = _LEAST[level][context]
+    if len(text) < shortest or is_example(text):
         return None
     quoted = context is Context.LITERAL if literal is None else literal
-    joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
-    chosen = joined and level is Strength.PASSWORD and context is Context.SETTING
+    long = len(text) >= (_LONG_LETTERS if level is Strength.PASSWORD else _LONGER_LETTERS)
+    chosen = long and text.isalpha() and text.islower() and level > Strength.KEY and context > Context.TOLD
     judged = text[:JUDGED] if level is Strength.PASSWORD else _COUNT.sub("1", text[:JUDGED])
     found = sort(judged, literal=quoted)
-    if found >= (Sort.WORD if chosen else _LEAST[level][context]):
+    if level is not Strength.PASSWORD and " " in text and found < Sort.RANDOM:
+        return None
+    if level is Strength.TOKEN and context is not Context.TIGHT and found is Sort.CHOSEN and _LABEL.match(text):
+        return Tier.POSSIBLE
+    if found >= (Sort.WORD if chosen else least):
         return Tier.LIKELY
     told = level is Strength.KEY or context is Context.TOLD
     return Tier.POSSIBLE if found >= (Sort.CHOSEN if told else Sort.WORD) else None
