@@ -155,7 +155,7 @@ _REFUSED_SHARE = 3
 _DOUBLED = 2
 """Points for the first call that failed or never got a result, and for each time that their number and one doubles."""
 
-_ROLLED_UP = ("dangerous_commands", "refused_again", "repeated_failure", "returning_error")
+_ROLLED_UP = ("dangerous_commands", "refused_again", "returning_error")
 """The detectors of which a session shows what they find in its sub-agents."""
 
 

@@ -54,7 +54,7 @@ FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
      "FAILED tests/test_queue.py::test_it_waits_between_attempts - AssertionError: assert 3 == 4"),
     ("returning_error", "Failures", "Warning", "the same error came back {n} times from 4 different actions",
      "error: Cannot find module '@/components/form' or its corresponding type declarations."),
-    ("repeated_failure", "Loops", "Warning", "the same command failed {n} times in a row: npm run build",
+    ("returning_error", "Loops", "Warning", "the same command failed {n} times in a row: npm run build",
      "Exit code 1\nsrc/pages/settings.tsx(14,22): error TS2307: Cannot find module"),
     ("redone", "Loops", "Warning", "src/queue/retry.py was changed {n} times in one turn, the same lines again",
      "-    delay = min(delay * 2, 30)\n+    delay = min(delay * 2, self.longest)"),

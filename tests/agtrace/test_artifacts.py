@@ -294,7 +294,7 @@ def test_an_analysis_is_read_with_every_finding(asker: Asker) -> None:
     shown = asker.ask("analyze_session", session_id=ONE, include_loops=True)
     complete = json.loads(read(asker, ref=shown["artifact_ref"], max_bytes=2_048))
     assert len(complete["insights"]) == shown["data"]["total_insights"] > len(shown["data"]["insights"])
-    failed = [insight for insight in complete["insights"] if insight["detector"] == "repeated_failure"]
+    failed = [insight for insight in complete["insights"] if insight["detector"] == "returning_error"]
     assert len(failed) == 14
     assert complete["score"] == shown["data"]["score"]
 

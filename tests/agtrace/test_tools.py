@@ -282,7 +282,7 @@ def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
 def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence_that_opens(samples: Asker) -> None:
     data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
-    assert (loop["detector"], loop["count"], loop["severity"]) == ("repeated_failure", 5, "Warning")
+    assert (loop["detector"], loop["count"], loop["severity"]) == ("returning_error", 5, "Warning")
     assert loop["message"].startswith("5 attempts got the same error within ")
     for evidence in loop["evidence"]:
         opened = samples.ask("get_event_details", session_id=LOOP, event_index=evidence["event_index"])["data"]

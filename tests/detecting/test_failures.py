@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.health.detectors.failures import find_refused_again, find_repeated_failure, find_returning_error
+from agtrace.health.detectors.failures import find_refused_again, find_returning_error
 from agtrace.health.detectors.outcome import find_ended_on_failure
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.ending import unanswered
@@ -38,10 +38,10 @@ def test_an_error_that_never_went_away_says_so() -> None:
     told = Telling().human()
     for _ in range(4):
         told.run("make", _ERROR, code=2).run("make clean")
-    (never,) = find_repeated_failure(told.history)
+    (never,) = find_returning_error(told.history)
     assert (never.severity, "and it never worked: `error: no rule for this`" in never.message) == ("Warning", True)
-    assert not list(find_repeated_failure(told.run("make").history))
-    (solved,) = find_repeated_failure(told.run("make", _ERROR, code=2).run("make").history)
+    assert not list(find_returning_error(told.run("make").history))
+    (solved,) = find_returning_error(told.run("make", _ERROR, code=2).run("make").history)
     assert (solved.severity, "never" in solved.message) == ("Warning", False)
 
 
@@ -87,11 +87,3 @@ def test_an_end_on_a_failed_push_is_critical_where_the_model_said_nothing() -> N
     (undone,) = find_ended_on_failure(told.run("make").say().history)
     assert (undone.severity, "The last push failed, and was never made good" in undone.message) == ("Warning", True)
     assert not list(find_ended_on_failure(told.run("git push", "   1a2b3c4..5d6e7f8  main -> main").history))
-
-
-def test_an_end_on_another_failure_may_be_one_and_names_its_turn() -> None:
-    told = Telling().human().say().human().run("./convert", _ERROR, code=2).say("Sorry.")
-    (finding,) = find_ended_on_failure(told.history)
-    assert (finding.severity, finding.turn, "may have ended" in finding.message) == ("Info", 2, True)
-    well = Telling().human().run("./convert", "Added successfully", code=2).say("Sorry.")
-    assert not list(find_ended_on_failure(well.history))

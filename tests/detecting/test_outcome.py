@@ -23,9 +23,9 @@ def refused(told: Telling, command: str = "make", text: str = _NO) -> Telling:
 
 def test_a_refusal_without_a_word_is_a_silent_correction() -> None:
     (found,) = corrections(refused(Telling().human(), "rm ebb").history)
-    assert (found.silent, found.quote) == (True, "Bash `rm ebb`")
-    (found,) = corrections(refused(Telling().human()).human("What time is it?").say("Noon.").history)
-    assert found.silent
+    assert (found.how, found.quote) == ("silent", "Bash `rm ebb`")
+    (found,) = corrections(refused(Telling().human(), "rm ebb").human("What time is it?").say("Noon.").history)
+    assert found.how == "silent"
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,6 @@ def test_a_command_that_was_proposed_before_a_yes_was_asked_for() -> None:
     assert not list(find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history))
     (unasked,) = find_dangerous_commands(Telling().human("It hangs.").run("rm -rf ~/sea").history)
     assert (unasked.severity, "without being asked" in unasked.message) == ("Critical", True)
-
-
-def test_what_the_human_agreed_to_excuses_nothing_that_is_done_later() -> None:
-    told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea`. Shall I?").human("yes").run("rm -rf ~/sea")
-    found = list(find_dangerous_commands(told.human("It hangs again.").run("rm -rf ~/moon").history))
-    assert [(finding.severity, finding.count) for finding in found] == [("Critical", 1)]
 
 
 def test_a_folder_that_the_session_made_may_be_deleted() -> None:

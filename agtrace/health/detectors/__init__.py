@@ -11,7 +11,6 @@ DETECTORS: tuple[Detector, ...] = (
     dangers.find_dangerous_commands,
     failures.find_failing_check,
     failures.find_refused_again,
-    failures.find_repeated_failure,
     failures.find_returning_error,
     outcome.find_ended_on_failure,
     outcome.find_abandoned,

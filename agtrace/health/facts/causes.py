@@ -28,7 +28,8 @@ def cause_of(call: Call, history: History) -> Signature | None:
     """
     known = _causes(history)
     if call.event_index not in known:
-        harmless = _printed_when_well(history)[_program(call)]
+        well = _printed_when_well(history)
+        harmless = {line for program in _programs(call) for line in well[program]}
         told = [
             one for one in signatures_in(call.result) if _bare(one.line) not in harmless and not WELL.search(one.line)
         ]
@@ -61,10 +62,9 @@ def _causes(_history: History) -> dict[int, Signature | None]:
 def _printed_when_well(history: History) -> defaultdict[str, set[str]]:
     """Return the lines that commands printed that went well, by their program, if the session has failures of it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    failing = {_program(call) for call in history.calls if call.failed}
+    failing = {program for call in history.calls if call.failed for program in _programs(call)}
     for call in history.calls:
-        program = _program(call)
-        if program in failing and not call.failed and command_of(call) is not None:
+        for program in failing.intersection(_programs(call)) if not call.failed and command_of(call) else ():
             found[program].update(
                 _bare(line) for line in map(str.strip, call.result.splitlines()) if len(line) >= _FEWEST_CHARS
             )
@@ -76,9 +76,11 @@ def _bare(line: str) -> str:
     return _NUMBER.sub("#", _BEFORE_ERROR.sub("", line, count=1))
 
 
-def _program(call: Call) -> str:
-    """Return the program that a call runs, the one after `cd`; else its tool. A commit runs checks in its hooks."""
-    if is_check(call) or "git commit" in (command_of(call) or ""):
-        return "checks"
-    programs = (part.program for part in parts(command_of(call) or ""))
-    return next((program for program in programs if program not in ("cd", "export", "set", "")), call.tool)
+def _programs(call: Call) -> list[str]:
+    """Return the program that a call runs, the one after `cd`, or its tool; and `checks` if it runs some, as a commit's
+    hooks do.
+    """
+    command = command_of(call) or ""
+    programs = (part.program for part in parts(command))
+    own = next((program for program in programs if program not in ("cd", "export", "set", "")), call.tool)
+    return [own, "checks"] if is_check(call) or "git commit" in command else [own]
