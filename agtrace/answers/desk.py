@@ -28,10 +28,9 @@ from agtrace.index.trouble import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SearchTimeout, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
-from agtrace.settings.limits import Limits, holding, limits, limits_for, most_bytes
+from agtrace.settings.limits import Limits, holding, limits, limits_for, most_bytes, stopped
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
-from agtrace.settings.stopping import stopped
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.lines import LABEL, one_line

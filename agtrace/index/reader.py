@@ -24,7 +24,7 @@ from agtrace_indexer.watch.tracker import ChangeTracker
 
 from agtrace.index.trouble import Freshness, as_sentence, damage_in, explained
 from agtrace.problems import IndexUnavailable
-from agtrace.settings.stopping import STEPS_BETWEEN_LOOKS, stopped
+from agtrace.settings.limits import STEPS_BETWEEN_LOOKS, stopped
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.files import Progress

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agtrace.problems import InvalidParameter, SearchTimeout
 from agtrace.settings import SEARCH_TIMEOUT_SECONDS
-from agtrace.settings.stopping import stopped
+from agtrace.settings.limits import stopped
 
 if TYPE_CHECKING:
     import regex

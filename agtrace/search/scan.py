@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.search.matching import Deadline, Matcher
-from agtrace.settings.stopping import STEPS_BETWEEN_LOOKS, stopped
+from agtrace.settings.limits import STEPS_BETWEEN_LOOKS, stopped
 
 _END_OF_TIME = 1 << 62
 

@@ -154,7 +154,7 @@ class Desk:
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request, counted: bool = True) -> Answer:
         """Return the answer of a tool, no longer than this client accepts; `counted` as a request, or not."""
-        from agtrace.settings.stopping import STOP
+        from agtrace.settings.limits import STOP
 
         ask, threads, stop = self.answers.ask, self._threads[_kind(name, arguments)], threading.Event()
         STOP.set(stop)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
+from threading import Event
 from typing import Literal
 
 from agtrace_indexer.providers.registry import AGENTS
@@ -146,3 +147,18 @@ def most_bytes(name: str | None, configured: Mapping[str, int] = _NONE) -> int:
         return own
     client = known(name)
     return configured.get(client or "", ABSOLUTE_MAX_BYTES if client is None else CLIENTS[client])
+
+
+# -- stopping --------------------------------------------------------------------------------------
+
+STOP: ContextVar[Event | None] = ContextVar("set once nobody waits for the answer", default=None)
+"""Of the request that a thread works for."""
+
+STEPS_BETWEEN_LOOKS = 50_000
+"""Steps of SQLite's virtual machine: about 1 ms."""
+
+
+def stopped() -> bool:
+    """Whether nobody waits for what this thread works on; asked by whatever may take long."""
+    stop = STOP.get()
+    return stop is not None and stop.is_set()

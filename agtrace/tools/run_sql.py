@@ -26,8 +26,7 @@ from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.terms import failures_known
 from agtrace.sessions.usage import Snapshot, snapshot_now, usage_of
-from agtrace.settings.limits import limits
-from agtrace.settings.stopping import stopped
+from agtrace.settings.limits import limits, stopped
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import cut, without_controls
 from agtrace.text.next_call import call

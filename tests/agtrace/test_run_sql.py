@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.settings.stopping import STOP
+from agtrace.settings.limits import STOP
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES

@@ -12,7 +12,7 @@ import pytest
 from agtrace.answers.desk import Answers
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.said import TEXT
-from agtrace.settings.stopping import STOP
+from agtrace.settings.limits import STOP
 from tests.agtrace.asking import Asker, best_in, claude_log
 from tests.indexer.test_codex_families import T0, Rollout
 

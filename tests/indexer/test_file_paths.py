@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agtrace_indexer.events.file_paths import touched
+from agtrace_indexer.events.assembly import touched
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Json, ToolCall
 

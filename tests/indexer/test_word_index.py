@@ -14,9 +14,8 @@ import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.questions.candidates import candidates_of_all
-from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
 from agtrace_indexer.texts.blocks import BlockText, pack
-from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -85,7 +84,7 @@ def block_texts(draw: st.DrawFn) -> bytes:
 @example(b"a" * 2048, 0)
 @example(b"a" * 2107 + b" " + b"b" * 3000, 0)
 def test_pieces_are_few_cover_the_text_and_hold_every_short_text_as_a_whole(text: bytes, seed: int) -> None:
-    spans = pieces(text)
+    spans = [*pieces(text)]
     assert len(spans) <= PIECES
     assert spans[0][0] == 0 and spans[-1][1] == len(text)
     for (_, end), (start, _) in pairwise(spans):

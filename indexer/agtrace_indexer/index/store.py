@@ -20,10 +20,9 @@ from agtrace_indexer.events.identity import line_identity
 from agtrace_indexer.events.strings import masked, masked_json, plain_id
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.maintenance import note_scrub
-from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.opening import Wal
 from agtrace_indexer.index.references import COLUMNS, delete_session
-from agtrace_indexer.index.session_buffer import SessionBuffer
+from agtrace_indexer.index.session_buffer import Interning, SessionBuffer
 from agtrace_indexer.index.sums import sum_session
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, REPLACED

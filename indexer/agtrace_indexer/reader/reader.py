@@ -34,10 +34,19 @@ from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, head_of, o
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, value_of, values_in
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
-from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.plan import rows_of
-from agtrace_indexer.reader.recognition import BLANK, HEAD, begin, document_in, why_no_log
+from agtrace_indexer.reader.recognition import (
+    BLANK,
+    HEAD,
+    KeptOut,
+    begin,
+    document_in,
+    kept_out,
+    kept_out_inside,
+    kept_out_so_far,
+    why_no_log,
+)
 from agtrace_indexer.reader.resumption import (
     Place,
     begins_alike,

@@ -10,8 +10,7 @@ import orjson
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.questions.queries import is_team, value, values
 from agtrace_indexer.index.team_words import grams_of_query
-from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, find
-from agtrace_indexer.texts.pieces import OVERLAP, PIECES, words_in_query
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, find, words_in_query
 
 _TOGETHER = 64
 """Spellings of a word that are looked up at once: the cost of FTS5's OR grows faster than the number of its terms."""
