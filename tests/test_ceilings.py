@@ -15,8 +15,8 @@ from agtrace.settings.schema import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = {
-    "lines of the product": 74_149,
-    "files of the product": 361,
+    "lines of the product": 74_028,
+    "files of the product": 353,
     "settings": 39,
     "lines of tests": 54_882,
     "words of documentation": 22_800,
