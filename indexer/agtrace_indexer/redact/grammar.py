@@ -109,8 +109,8 @@ _TO_BLANK = later(
 """A value alone on its line."""
 _ALONE = later(r"(?:[+>#| -]|[0-9]{1,6}[→:|\t-]|\t|export |ENV )*")
 """What stands before a name whose value ends with its line: the mark or number of a listing, and its indentation."""
-_SIBLING = later(r"[\w.-]{1,60}:[ ]+(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s{}()\[\],;]+)[ \t]*(?:#.*)?\r?\Z")
-"""A line of YAML with a single word, or a text in quotes."""
+_SIBLING = later(r"([ \t]*)[\w.-]{1,60}:([ ]+(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s{}()\[\],;]+))?[ \t]*(?:#.*)?\r?\Z")
+"""A line of YAML with a single word, a text in quotes, or nothing."""
 _SECTION = later(
     r"(?:\A|\n)[^\n\w\[]*(?:[0-9]+\W)?(?:\[[\w .:-]{1,60}\]|[\w.-]+[ ]=[ ](?:[/~]|[\w.-]+[:@])[^\s\"'(){}\[\],]*)"
     r"[ \t]*\r?\n(?:(?![ \t]*\r?\n)[^\n{}()]*\n)*\Z"
@@ -122,8 +122,6 @@ _BETWEEN = ("", *" \t\r\n\"';&?\\")
 _REST = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]*+")
 _PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ ]-|[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
 """Words up to the end of a line."""
-_HINT = later(r"[<\[({][^\n]{0,200}[>\])}]")
-"""A placeholder with blanks."""
 _CELL = later(r"[^\n│┃║|\"'`]{8,200}?(?=[ \t]*[│┃║|])")
 _ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}+)(?=\s{0,40}</)")
 _ENDED = later(r"[ \t]{0,200}(?:(?:#|//|--)[^\n]{0,200})?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
@@ -254,7 +252,8 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         end = _closing(text, opened.end(), opened[0])
         empty = opened[0] in (2 * mark for mark in _QUOTES) and text[opened.end() : opened.end() + 1] in _DELIMITERS
         if opened.end() < end and not empty:
-            yield _Value(opened.end(), end, literal=opened[0][-1] != "`", quoted=True)
+            literal = opened[0][-1] != "`" or strength(name) is Strength.PASSWORD  # as Markdown shows it
+            yield _Value(opened.end(), end, literal=literal, quoted=True)
         return
     at = opened.end() if opened else at
     if join.takes == "quoted" or text[at : at + 1] in ("", "\\"):
@@ -264,8 +263,6 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDED
         if run is not None and run[0] and run[0].rstrip("*_")[-1:] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
-        return
-    if text[at] in "<[({" and (hint := _HINT.match(text, at)) and sort(hint[0]) is Sort.NOTHING:
         return
     if not closed and name.lower() not in words("prose") and (phrase := _PHRASE.match(text, at)):
         yield _Value(*phrase.span(), literal=True)
@@ -336,7 +333,9 @@ def _is_set(case: _Case) -> bool:
     if not alone or "=" in found[0]:
         return alone and _SECTION.search(text, max(0, start - 600), start) is not None
     below = text[text.find("\n", value.end) + 1 or len(text) :][:300].partition("\n")[0]
-    return any(_SIBLING.match(line[first - start :]) for line in (above, below))
+    depth = len(text[start:first]) - len(text[start:first].rstrip(" \t"))
+    near = [_SIBLING.match(line, first - start - depth) for line in (above, below)]
+    return any(each and (len(each[1]) == depth or (len(each[1]) < depth and not each[2])) for each in near)
 
 
 class _Case(Struct, frozen=True):
@@ -392,9 +391,8 @@ def _tier(case: _Case) -> Tier | None:
         return Tier.LIKELY
     if value.quoted:
         literal = setting or (case.sign == "," and case.constant)
-        return tier_of(
-            level, said, Context.LITERAL if literal else context, literal=value.literal or is_scrambled(said)
-        )
+        context = Context.LITERAL if literal else context
+        return tier_of(level, said, context, literal=value.literal or is_scrambled(said))
     if level is Strength.PASSWORD and setting and _is_set(case):
         return tier_of(level, said, Context.TIGHT, literal=True)
     ended = _ENDED.match(case.found.string, value.end)

@@ -45,7 +45,10 @@ _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "shadow", "netrc", "_
 _BLANKS = later(r"(?:[ \t]|\\\r?\n)+")
 _TOKEN = later(r"'[^']*'?|\"(?:[^\"\\]|\\.)*\"?|\$\(|&&|\|\||[;|\n()`]|[^'\"$;|\n()`&]+|.")
 _OPERATORS = frozenset(("$(", "&&", "||", ";", "|", "\n", "(", ")", "`"))
-_PREFIX = later(r"(?:[ {]|(?:do|then|else|sudo|exec|time|env|command|npx) |[A-Za-z_]\w*=[^ '\"]* )*(?:[\w.~-]*/)*")
+_PREFIX = later(
+    r"(?:[ {]|(?:do|then|else|sudo|exec|time|env|npx|(?:uv|poetry|bundle) (?:run|exec)) |[A-Za-z_]\w*=[^ '\"]* )*"
+    r"(?:[\w.~-]*/)*"
+)
 _OPTION = later(r"-[^ ]+ ")
 _VALUE = later(r"[^ -][^ ]* ")
 _TO_A_FILE = later(r"(?<![0-9&<>])>{1,2}(?!&)")
@@ -56,7 +59,7 @@ _RUN = later(
 )
 """What runs another command."""
 _GETS = later(
-    r"[^'\"]*?(?<![\w./-])(?:-{1,2})?(?:get|getenv|show|read|view|reveal|lookup|print|export|value)(?:[ =]|-[a-z]+ )"
+    r"(?!git show)[^'\"]*?(?<![\w./-])-{0,2}(?:get|getenv|show|read|view|reveal|lookup|print|export|value|config)[ =-]"
     r"(?:[^|]*[ '\"/.:=])?(?P<name>[\w-]+)['\")}\]]*(?: -[^|]*)?\Z"
 )
 """A program of any name that gets something by its name."""

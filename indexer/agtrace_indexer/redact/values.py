@@ -201,7 +201,8 @@ def _letters(text: str, named: list[str]) -> Sort:
     return Sort.PLAIN if len(named) > 1 and (len(letters) < _TWO_WORDS or "/" in bare) else Sort.WORD
 
 
-_LONGEST_BUILT = 18
+_LONGEST_BUILT, _NEAR = 18, 80
+"""The most letters of words that are written as one, and of what is between a user's name and a password."""
 
 
 def _built(letters: str) -> bool:
@@ -217,10 +218,6 @@ def is_shown(text: str, start: int, end: int) -> bool:
         return text.startswith(("...", "…"), end)
     user = rf"(?i:user|login|name|//|-u)[A-Za-z_]*[\"']?[ \t:=,(]*[\"']?{said}(?![A-Za-z0-9])"
     return text.startswith(("...", "…"), end) or re.search(user, text[max(0, start - _NEAR) : start]) is not None
-
-
-_NEAR = 80
-"""How far before a password the user's name is."""
 
 
 def is_example(found: str) -> bool:
@@ -295,7 +292,7 @@ _LEAST = {
 
 def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
     """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
-    text = text.rstrip("\"'`\\,; \t\r\n")
+    text = text.rstrip("\"'`*\\,; \t\r\n")
     least, shortest = _LEAST[level][context]
     if len(text) < shortest or is_example(text):
         return None
