@@ -450,6 +450,7 @@ _REFUSALS: tuple[Callable[[_Case], object], ...] = (
         and not is_scrambled(case.said)
     ),
     lambda case: case.name.lower().endswith("salt") and _LABEL.match(case.said),
+    lambda case: case.name.lower().endswith(tuple(words("numbers"))) and not case.said.isalnum(),
     lambda case: is_shown(case.found.string, case.value.start, case.value.end),
 )
 """What shows that a value is none."""

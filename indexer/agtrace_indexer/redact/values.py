@@ -147,7 +147,7 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     named = [part.lower() for part in parts if not part.isdecimal()]
     digits, known = sum(map(str.isdecimal, text)), words("vocabulary")
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
-    if fake or (digits < 3 and len(text) < 40 and not _signs(text, "_-./:,;[]'\"@$%{} ") and strength(text)):
+    if fake or (digits < 3 and len(text) < 40 and not _signs(text, "_-./:,;[]'\"@$%{}<> ") and strength(text)):
         return Sort.NOTHING
     slashed = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ []")
     if (slashed and _is_path(text)) or not named or any(_is(group, text) for group in ("known", "pattern", "type")):
@@ -197,7 +197,8 @@ def _letters(text: str, named: list[str]) -> Sort:
     if (known and (len(named) < _PHRASED or 2 * len(known) >= len(named))) or (len(named) == 1 and _built(letters)):
         return Sort.PLAIN
     if _PHRASE.match(bare):
-        return Sort.PHRASE
+        said = any(word in words("function") or strength(word) for word in named)
+        return Sort.PLAIN if said else Sort.PHRASE
     return Sort.PLAIN if len(named) > 1 and (len(letters) < _TWO_WORDS or "/" in bare) else Sort.WORD
 
 
@@ -279,8 +280,9 @@ _LONG_LETTERS, _LONGER_LETTERS = 12, 15
 """Letters in a row that hardly a word has: people join words to a password, and to another secret."""
 _LABEL = later(
     r"(?:[A-Za-z]{2,}[-_./])+[0-9]{1,4}(?:[-_./][0-9]{1,4})*\Z|(?:[A-Z]{3,}|(?i:token|secret|key))[0-9]{1,4}\Z"
+    r"|[a-z]+(?:[-_./:][a-z]+)+\Z"
 )
-"""Words with a number behind them, which nobody makes a token of."""
+"""Words that signs join, or with a number behind them: nobody makes a token of that."""
 _LEAST = {
     Strength.PASSWORD: ((Sort.PHRASE, 8), (Sort.PHRASE, 5), (Sort.WORD, 4), (Sort.WORD, 4)),
     Strength.SECRET: ((Sort.PHRASE, 8), (Sort.PHRASE, 8), (Sort.WORD, 6), (Sort.PHRASE, 8)),
@@ -303,7 +305,12 @@ def tier_of(level: Strength, text: str, context: Context, *, literal: bool | Non
     found = sort(judged, literal=quoted)
     if level is not Strength.PASSWORD and " " in text and found < Sort.RANDOM:
         return None
-    if level is Strength.TOKEN and context is not Context.TIGHT and found is Sort.CHOSEN and _LABEL.match(text):
+    if (
+        level in (Strength.KEY, Strength.TOKEN)
+        and context is not Context.TIGHT
+        and found >= Sort.CHOSEN
+        and _LABEL.match(text)
+    ):
         return Tier.POSSIBLE
     if found >= (Sort.WORD if chosen else least):
         return Tier.LIKELY
