@@ -123,7 +123,7 @@ def examine(
     calls = [call for call in history.calls if not is_probe(call)]
     return Examination(
         calls=len(calls),
-        failed=sum(call.failed and not is_passed_over(call) for call in calls),
+        failed=sum(call.failed and not (call.reports or is_passed_over(call)) for call in calls),
         unanswered=sum(1 for _ in unanswered(history)),
         probes=len(history.calls) - len(calls),
         turns=history.turns,

@@ -62,6 +62,8 @@ class Call:
     """A digest of tool and arguments, equal for equal calls."""
     outcome: Outcome
     """Unknown if there is no result."""
+    reports: bool = False
+    """Whether what failed is another execution, which it only asked about."""
     result_event: int | None = None
     """The event of the result; None if the log has none."""
     answered_at: int = 0
@@ -403,7 +405,7 @@ class _Text(NamedTuple):
 def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
     """Record the outcome of a call; of one that asked about another execution, how that ended."""
     if row.outcome is not None and OUTCOME_CODES[row.outcome] is Outcome.FAILED:
-        call.outcome = Outcome.FAILED
+        call.reports, call.outcome = call.outcome is Outcome.OK, Outcome.FAILED
     call.answered_at = row.ts
     call.exit_code = rest.get("exit_code")
 

@@ -65,7 +65,7 @@ _PREFIX = later(
     r"(?:E {2,}|<tool_use_error>|(?:Output|Stdout|Stderr): (?!$)|\[?(?:ERROR|FATAL)\]?:? (?=\S*(?:Error|Exception)\b))"
 )
 _GENERIC = later(
-    r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time: |Chunk ID: |Original token count: "
+    r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time:? [\d.]+ sec|Chunk ID: |Original token count: "
     r"|(?:Output|Error|Stdout|Stderr|Exit Code|Signal): \(?(?:none|empty)\)?$"
     r"|Total output lines: |Process exited with code|Output:$|Process Group PGID: |Background PIDs: |Signal: "
     r"|(?:\[[^\]]+\] )?(?:\S+: |ERROR |🏁 +)?(?:command|process|script|build|job|task|tests?)\b"
@@ -89,7 +89,10 @@ _GENERIC = later(
 )
 """Lines that say that something failed, but not what: they are skipped."""
 
-_IN_JSON = later(r'\s*\{(?:"\w+": ?[\w.-]+, ?)*"(?:output|stdout|stderr|error|message)": ?"((?:[^"\\]|\\.)+)')
+_IN_JSON = later(
+    r"(?:Script completed\n[^{]{0,200})?\s*"
+    r'\{(?:"\w+": ?"?[\w.-]+"?, ?)*"(?:output|stdout|stderr|error|message)": ?"((?:[^"\\]|\\.)+)'
+)
 """An output as a program hands it on, perhaps cut."""
 
 _LABEL = later(

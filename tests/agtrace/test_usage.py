@@ -127,6 +127,15 @@ def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> 
     assert (found["total_turns"], found["total_tokens"], found["tokens_outside_turns"]) == (1, 220, 110)
 
 
+def test_a_call_that_tells_how_another_one_failed_is_no_second_failure(tmp_path: Path) -> None:
+    log = Rollout(tmp_path / "home", T0).says("user", "go")
+    log.calls("c", "Wall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n")
+    log.item("function_call", name="write_stdin", arguments='{"session_id":41}', call_id="p")
+    log.item("function_call_output", call_id="p", output="Wall time: 9 seconds\nProcess exited with code 1\n").write()
+    found = Asker(tmp_path, tmp_path / "home").ask("analyze_session", session_id=log.id)["data"]
+    assert "nothing failed" in str(found)  # a build that fails counts among the checks
+
+
 def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answer(tmp_path: Path) -> None:
     respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
     own = tmp_path / "prices.json"

@@ -15,8 +15,12 @@ _TRACEBACK = 'Traceback (most recent call last):\n  File "{file}", line {line}, 
 
 SAME = [
     (
+        'Script completed\nOutput:\n{"chunk_id":"5c","exit_code":1,"output":"$ ebb\\nerror: no gauge"}',
+        "error: no gauge",
+    ),
+    (
         _TRACEBACK.format(file="/srv/a.py", line=3, error="ModuleNotFoundError: No module named 'yaml'"),
-        "Exit code 1\n" + _TRACEBACK.format(file="b.py", line=90, error="ModuleNotFoundError: No module named 'toml'"),
+        "Exit code 1\n" + _TRACEBACK.format(file="b.py", line=90, error="ModuleNotFoundError: No module named 'yaml'"),
     ),
     (
         "E   ModuleNotFoundError: No module named 'yaml'\nERROR tests/test_io.py\n!!! Interrupted: 1 error !!!",
@@ -52,6 +56,7 @@ SAME = [
 ]
 
 DIFFERENT = [
+    ("ModuleNotFoundError: No module named 'yaml'", "ModuleNotFoundError: No module named 'toml'"),
     ("ValueError: bad value in row 3", "KeyError: bad value in row 3"),
     ("error[E0308]: mismatched types", "error[E0382]: borrow of moved value: `x`"),
     ("FAILED tests/test_a.py::test_sum - assert 1 == 2", "FAILED tests/test_a.py::test_mean - assert 1 == 2"),
