@@ -179,7 +179,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
         failed_by_text=_failed_by_text(connection, session) or None,
         cancelled_calls=calls.count_cancelled(connection, session.id, NOW) or None,
-        **{name: _measure(connection, session, name) for name in _IN_STATS if name != "failure_run" or known},
+        **{name: _measure(connection, session, name) or None for name in _IN_STATS if name != "failure_run" or known},
         responses=usage.responses,
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if usage.tokens.get(kind)} or None,

@@ -223,7 +223,7 @@ _WHY = 160
 _NOTE = 60
 """Characters of what the agent notes for itself: hooks, attachments, settings."""
 
-_OF_EDITS = (TOOLS.paths, TOOLS.added, TOOLS.removed)
+_TELLING = (TOOLS.paths, TOOLS.added, TOOLS.removed, TOOLS.commands)
 
 _RESULT = 90
 """Characters of a line of an output that stands with its call."""
@@ -351,16 +351,17 @@ def execution(
 
 
 def asked_by(call: StoredEvent, most: int, words: Sequence[str] = ()) -> str:
-    """Return what a call asks, as `excerpt` does; of an edit what it adds and removes, if that has the words."""
+    """Return what a call asks, as `excerpt` does: a command, an edit's changes; all if only that has the words."""
     arguments, whole = call.rest.get("arguments"), call.text.partition("\n")[2]
-    given = arguments if isinstance(arguments, dict) else {}
-    path, added, removed = (next((str(given[name]) for name in names if given.get(name)), "") for names in _OF_EDITS)
-    ways = (("+", new := added.splitlines(), old := removed.splitlines()), ("-", old, new))
-    signed = [f"{sign} {line.strip()}" for sign, lines, others in ways for line in lines if line not in others]
-    changed = " ".join([end_of_path(path, LABEL), *signed])
-    return excerpt(
-        whole if not added or (_holds(whole, words) and not _holds(changed, words)) else changed, words, most
-    )
+    named = arguments.items() if isinstance(arguments, dict) else ()
+    given = {name: text for name, text in named if isinstance(text, str) and text}
+    path, added, removed, telling = (next((given[name] for name in names if name in given), "") for names in _TELLING)
+    if added:
+        ways = (("+", new := added.splitlines(), old := removed.splitlines()), ("-", old, new))
+        signed = (f"{sign} {line.strip()}" for sign, lines, others in ways for line in lines if line not in others)
+        telling = " ".join([end_of_path(path, LABEL), *signed])
+    is_enough = telling and (_holds(telling, words) or not _holds(whole, words))
+    return excerpt(telling if is_enough else whole, words, most)
 
 
 def _execution(

@@ -41,6 +41,7 @@ _LARGE = 30_720
 """Bytes of an answer that warns of its size (seed 003)."""
 _WARNING_PART = 120
 _LONGEST_HINT = 400
+_MORE = " More: cursor=next_cursor."
 _LONGEST_MESSAGE = 600
 _AROUND_ALL = 4_096
 """Bytes that the largest answer of all leaves free."""
@@ -74,10 +75,10 @@ class _Hint(Struct, frozen=True):
     calls: tuple[NextCall, ...]
 
     @classmethod
-    def of(cls, hint: Hint) -> _Hint:
-        """Write a hint."""
-        whole = complete(hint)
-        return cls(one_line(redact(text_of(whole)), _LONGEST_HINT), calls_in(whole))
+    def of(cls, hint: Hint, *, onward: bool = False) -> _Hint:
+        """Write a hint, and how a list goes on that isn't at its end."""
+        whole, more = complete(hint), _MORE if onward else ""
+        return cls(one_line(redact(text_of(whole)), _LONGEST_HINT - len(more)) + more, calls_in(whole))
 
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
@@ -266,7 +267,7 @@ class _Envelope(Struct):
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
             "truncation": truncation,
             "pruning": pruning,
-            "hint": _Hint.of(hint) if hint else None,
+            "hint": _Hint.of(hint, onward=bool(pagination and pagination.has_more)) if hint else None,
         }
 
     def _fits(self, parts: dict[str, Any]) -> bool:

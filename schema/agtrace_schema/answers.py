@@ -207,11 +207,11 @@ class SessionStats(Model):
     cancelled_calls: int | None = None
     """Further calls that the human refused or stopped, if any: no failures, though the section `failures` has them."""
     failure_run: int | None = None
-    """The longest run of tool calls that failed one after the other, whatever was cancelled between them."""
-    edits: int
+    """The longest run of calls that failed, whatever was cancelled between them; like the next three absent if 0."""
+    edits: int | None = None
     """Calls that wrote files."""
-    compactions: int
-    human_requests: int
+    compactions: int | None = None
+    human_requests: int | None = None
     """In a sub-agent, also the task that it was given."""
     responses: int
     """Model responses (API calls) with token figures."""

@@ -25,7 +25,7 @@ def test_the_events_around_one_are_a_line_each_and_a_call_has_its_result(asker: 
     assert data["around"] == [
         [0, "human", "Why is the gauge late?"],
         [1, "message", "I look at it."],
-        [2, "Bash", "command: make check -> failed: Error: the gauge is late"],
+        [2, "Bash", "make check -> failed: Error: the gauge is late"],
         [4, "message", "It is late."],
         [5, "human", "Thanks"],
     ]

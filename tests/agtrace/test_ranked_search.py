@@ -109,7 +109,7 @@ def test_a_call_and_its_result_are_one_hit_that_says_whether_it_failed(tmp_path:
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     (session,) = ranked(asker, "turquoise locker paint")
     (hit,) = [hit for hit in session["hits"] if hit[1] == "Bash"]
-    assert hit[2] == "command: paint --colour turquoise hull -> failed: no turquoise left in the locker"
+    assert hit[2] == "paint --colour turquoise hull -> failed: no turquoise left in the locker"
 
 
 def test_of_the_best_session_a_few_hits_are_shown(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def test_the_stats_of_a_session_are_the_measures_of_lists(each: Asker) -> None:
     for measure in ("failure_run", "edits", "compactions"):
         for item in each.items("list_sessions", "sessions", limit=50, sort=measure)[:8]:
             stats = each.ask("get_session_details", session_id=item["id"], sections="stats")["data"]["stats"]
-            assert stats[measure] == item[measure]
+            assert stats.get(measure, 0) == item[measure]
     for (uid,) in query(each, "SELECT uid FROM session ORDER BY event_count DESC LIMIT 20"):
         stats = each.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
-        assert stats["human_requests"] == len(said_by_humans(each, uid))
+        assert stats.get("human_requests", 0) == len(said_by_humans(each, uid))
 
 
 def test_failures_that_only_a_text_tells_of_are_told_apart(samples: Asker) -> None:

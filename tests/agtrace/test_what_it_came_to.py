@@ -70,7 +70,7 @@ def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> No
     (best,) = best_in(asker.ask("search_event_previews", query="tide table northern harbour"))["sessions"]
     assert "commit" in [row[1] for row in best["landmarks"]] and best["last_message"][1] == "The gauge is installed."
     assert [line[1:] for line in best["course"]][-2:] == [
-        ["human", "Install the gauge."], ["human", "refused: command: npm install gauge -> use pnpm"],
+        ["human", "Install the gauge."], ["human", "refused: npm install gauge -> use pnpm"],
     ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_a_log_that_ends_on_a_call_says_so(tmp_path: Path) -> None:
     asker = asker_of(tmp_path)
     overview = asker.ask("get_session_details", session_id=ONE)["data"]
     (best,) = best_in(asker.ask("search_event_previews", query="harbour lights"))["sessions"]
-    ended = ["Bash", "command: git commit -m lights -> (the log ends here, without a result)"]
+    ended = ["Bash", "git commit -m lights -> (the log ends here, without a result)"]
     assert overview["open_call"][1:] == best["open_call"][1:] == ended
     log.say("It is committed.")
     assert "open_call" not in asker.ask("get_session_details", session_id=ONE)["data"]
