@@ -407,10 +407,11 @@ def _is_weak(case: _Case) -> bool:
     """Whether only a blank joins a value to its name, and it is no mixture that nothing else is."""
     if not case.bare:
         return False
-    named, said = case.level is Strength.PASSWORD and not case.prose, case.said
+    said, password = case.said, case.level is Strength.PASSWORD
     random = said.isascii() and " " not in said and sort(said) is Sort.RANDOM
-    long = len(said) >= (_LONG_TOKEN if case.prose else _SHORT_TOKEN) or case.level is Strength.PASSWORD
-    told = named and (case.value.quoted or _TOLD.match(said) is not None)
+    long = len(said) >= (_LONG_TOKEN if case.prose else _SHORT_TOKEN) or password
+    quoted = case.value.quoted and (password or sort(said) is Sort.CHOSEN)
+    told = not case.prose and (quoted or (password and _TOLD.match(said) is not None))
     return not (told or (random and long))
 
 

@@ -189,6 +189,8 @@ def _letters(text: str, named: list[str]) -> Sort:
     known = words("vocabulary").intersection(named)
     jumbled = len(named) * 10 >= len(letters) * 3 and 2 * len(known) < len(named)
     acronym = bare.isupper() and len(letters) < 16
+    if not letters.isascii():  # a word of another language, as where a program is translated
+        return Sort.PLAIN
     if len(letters) >= 8 and not acronym and (jumbled or not _reads_like_words(text)):
         return Sort.RANDOM if len(letters) >= 16 else Sort.CHOSEN
     if signs := _signs(bare):
@@ -208,7 +210,7 @@ _LONGEST_BUILT, _NEAR = 18, 80
 
 def _built(letters: str) -> bool:
     """Whether a word begins or ends with one of the vocabulary, as those of programs do: `serviceaccount`."""
-    most = range(_LONG_WORD + 1, min(len(letters), _LONGEST_BUILT) - _LONG_WORD + 1)
+    most = range(_LONG_WORD + 1, min(len(letters), _LONGEST_BUILT))
     return any(letters[:at] in words("vocabulary") or letters[-at:] in words("vocabulary") for at in most)
 
 
