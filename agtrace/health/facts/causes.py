@@ -34,7 +34,9 @@ def cause_of(call: Call, history: History) -> Signature | None:
             one for one in signatures_in(call.result) if _bare(one.line) not in harmless and not WELL.search(one.line)
         ]
         sure = next((one for one in told if one.sure), None)
-        known[call.event_index] = sure or _failed_test(call, harmless) or (told[0] if told else None)
+        test = _failed_test(call, harmless)
+        first = sure if "git commit" not in (command_of(call) or "") else test  # its hooks' passing tests print errors
+        known[call.event_index] = first or sure or test or (told[0] if told else None)
     return known[call.event_index]
 
 
