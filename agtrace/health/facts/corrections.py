@@ -35,7 +35,7 @@ from agtrace.text.failing_lines import found as failures_in
 _LONGEST = 1_500
 """Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
 
-_QUOTED, _PLAIN, _BEGINNING = 80, 300, 60
+_QUOTED, _PLAIN, _BEGINNING = 80, 300, 150
 """Characters up to which words alone make a correction; in a longer text they are rarely what it is about, unless it
 begins with them.
 """

@@ -34,7 +34,7 @@ _REVIEW_SENT = later(
 """What a review or the CI writes, handed on by the human."""
 _SHOWS = later(
     r"(?m)^(?:\S+: )?(?:error|fatal)(?:\[\w+\])?: |^(?:\S+ )?\S+\.\w{1,4}:\d+:\d+: |^exit status [1-9]"
-    r"|^.*with exit code [1-9]"
+    r"|^.*with exit code [1-9]|^.*\b(?:Failed to load resource|Uncaught \w|Unexpected token|Cannot read propert)"
 )
 """How a command says in what the human pastes that it failed."""
 _LOOKS_FIRST = 1
