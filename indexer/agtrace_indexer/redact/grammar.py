@@ -252,8 +252,8 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         end = _closing(text, opened.end(), opened[0])
         empty = opened[0] in (2 * mark for mark in _QUOTES) and text[opened.end() : opened.end() + 1] in _DELIMITERS
         if opened.end() < end and not empty:
-            literal = opened[0][-1] != "`" or strength(name) is Strength.PASSWORD  # as Markdown shows it
-            yield _Value(opened.end(), end, literal=literal, quoted=True)
+            shown = strength(name) is Strength.PASSWORD and name.lower() not in words("prose")  # in Markdown
+            yield _Value(opened.end(), end, literal=opened[0][-1] != "`" or shown, quoted=True)
         return
     at = opened.end() if opened else at
     if join.takes == "quoted" or text[at : at + 1] in ("", "\\"):

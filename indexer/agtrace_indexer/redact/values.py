@@ -296,10 +296,11 @@ _LEAST = {
 
 def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
     """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
-    text = text.rstrip("\"'`*\\,; \t\r\n")
     least, shortest = _LEAST[level][context]
-    if len(text) < shortest or is_example(text):
+    bare = text.rstrip("\"'`*.\\,; \t\r\n")
+    if len(bare) < shortest or is_example(text) or is_example(bare):
         return None
+    text = bare
     quoted = context is Context.LITERAL if literal is None else literal
     long = len(text) >= (_LONG_LETTERS if level is Strength.PASSWORD else _LONGER_LETTERS)
     chosen = long and text.isalpha() and text.islower() and level > Strength.KEY and context > Context.TOLD
