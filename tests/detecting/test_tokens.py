@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from agtrace_schema.events import UserKind
 
 from agtrace.health.examine import token_shares
-from agtrace.health.facts.changes import files_read
 from agtrace.health.facts.context import compactions, figures
-from tests.detecting.histories import Telling, only_call
+from tests.detecting.histories import Telling
 
 _AUTO = 'Conversation compacted\n{"trigger":"auto","preTokens":150000}'
 _MANUAL = _AUTO.replace("auto", "manual")
@@ -34,24 +32,6 @@ def _reads(told: Telling, path: str = "/w/src/app.py", times: int = 1, text: str
     for _ in range(times):
         told.call("Read", {"file_path": path}, text, reads=(path,))
     return told
-
-
-@pytest.mark.parametrize(
-    ("command", "files"),
-    [
-        ("cat src/app.py", ("src/app.py",)),
-        ("sed -n '1,80p' src/app.py", ("src/app.py",)),
-        ("cd src && nl -ba app.py | sed -n '1,20p'", ("app.py",)),
-        ("head -n 20 a.md b.md", ("a.md", "b.md")),
-        ("cat src/app.py > copy.py", ()),
-        ("sed -i s/a/b/ src/app.py", ()),
-        ("cat src/app.py && make", ()),
-        ("grep -n x src/app.py", ()),
-        ("ls src", ()),
-    ],
-)
-def test_commands_that_show_files_are_known(command: str, files: tuple[str, ...]) -> None:
-    assert files_read(only_call("Bash", {"command": command}, "text")) == files
 
 
 def test_the_largest_shares_are_told_by_turn_tool_and_file() -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from agtrace_indexer.events.assembly import touched
+from agtrace_indexer.events.commands import Command
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Json, ToolCall
 
@@ -43,6 +44,21 @@ def test_a_patch_writes_the_files_of_its_headers(name: str, arguments: Json) -> 
 )
 def test_a_patch_in_a_script_of_code_mode_writes_its_files_too(script: str) -> None:
     assert of_codex("exec", script) == FILES
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cat src/app.py Makefile | head -5", ["src/app.py", "Makefile"]),
+        ("cd src && nl -ba app.py | sed -n '1,20p' && make", ["src/app.py"]),
+        ("bash -lc \"sed -n '1,80p' /w/app.py; head -n 20 a.md b.md > c.md\"", ["/w/app.py", "a.md", "b.md"]),
+        ("rg -n 'x.y' src/app.py src && grep -c main.go", ["src/app.py"]),
+        ("sed -i s/a/b/ src/app.py; ls src; cat <<'EOF' > new.py\ncat old.py\nEOF", []),
+    ],
+)
+def test_a_command_reads_the_files_that_it_shows(command: str, files: list[str]) -> None:
+    call = ToolCall("c1", "Bash", {"command": command})
+    assert touched(call, AGENTS["claude_code"].tools, Command(command)) == dict.fromkeys(files, "read")
 
 
 def test_a_patch_in_a_literal_of_several_lines_writes_its_files() -> None:

@@ -7,6 +7,7 @@ result belongs to the step of its call, wherever it is in the file.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -29,7 +30,7 @@ from agtrace_schema.events import (
 from agtrace_schema.patterns import later
 from msgspec import Struct, field
 
-from agtrace_indexer.events.commands import SCRIPTING, is_own
+from agtrace_indexer.events.commands import SCRIPTING, Command, is_own
 from agtrace_indexer.events.drafts import Draft, Retraction, Settlement
 from agtrace_indexer.events.json_values import remember
 from agtrace_indexer.events.strings import masked
@@ -146,7 +147,7 @@ class Thread(Struct):
                 event = self._event(draft, line, payload.name)
                 event.own = is_own(payload, draft.command, tools)
                 event.program = None if draft.command is None else draft.command.first_program
-                event.files = touched(payload, tools)
+                event.files = touched(payload, tools, draft.command)
                 self._note_call(payload, event, tools, revised=draft.key is not None)
             case TokenUsage():
                 event = self._event(draft, line, payload.model)
@@ -299,8 +300,7 @@ def _duration(result: ToolResult, at: int | None, called_at: int | None, *, paus
 
 
 # -- files -----------------------------------------------------------------------------------------
-# Only arguments whose names say that they are paths count, and the file headers of patches: the text of a shell command
-# doesn't show which files it touches.
+# Only arguments whose names say that they are paths count, the file headers of patches, and what a shell command shows.
 
 _MOST_PATHS = 200
 _LONGEST_PATH = 1000
@@ -315,13 +315,37 @@ _PATCHED_IN_SCRIPT = later(
 """The same in a script of Codex's code mode, in which a patch is a string with escapes, or one string a line."""
 
 
-def touched(call: ToolCall, tools: Tools) -> dict[str, str]:
-    """Return the paths that a call names, each with `read` or `write`."""
+_SHOWING = frozenset({"bat", "batcat", "cat", "get-content", "head", "less", "more", "nl", "tail", "type"})
+_SEARCHING = frozenset({"egrep", "grep", "rg"})
+_MAY_SHOW = later(rf"\b(?:{'|'.join(sorted(_SHOWING | _SEARCHING))}|sed)\b", re.I)
+_IN_PLACE = later(r"-\w*i|--in-place")
+_FILE = later(r"(?=.*[A-Za-z])[\w.@+~/\\:-]*[\w~]")
+_NAMED_FILE = later(r"[\w@+~/\\:-][\w.@+~/\\:-]*\.[A-Za-z]\w{0,9}")
+
+
+def touched(call: ToolCall, tools: Tools, command: Command | None = None) -> dict[str, str]:
+    """Return the paths that a call names, or the command that it has a shell run, each with `read` or `write`."""
     found = dict(_patched(call)) if "patch" in call.name or call.name in tools.patching else {}
     if not found and isinstance(call.arguments, dict):
         named = _named(call.arguments, tools.paths)
         found = dict.fromkeys(named, _access(call.name, tools.editing)) if named else {}
+    found = found or _shown(command)
     return found if len(found) <= _MOST_PATHS else dict(islice(found.items(), _MOST_PATHS))
+
+
+def _shown(command: Command | None) -> dict[str, str]:
+    """Return the files that a command shows, as `cat` and `sed -n` do, or searches by name, from its folder on."""
+    found, folder = dict[str, str](), ""
+    for part in command.parts if command is not None and _MAY_SHOW.search(command.text) else ():
+        words = [word for word in part.words[1:] if not word.startswith("-")]
+        if part.program == "cd":
+            folder = posixpath.join(folder, *words[:1])
+        elif part.program in _SEARCHING:
+            found |= {posixpath.join(folder, word): "read" for word in words[1:] if _NAMED_FILE.fullmatch(word)}
+        elif part.program in _SHOWING or (part.program == "sed" and not any(map(_IN_PLACE.match, part.words))):
+            files = words[part.program == "sed" :]
+            found |= {posixpath.join(folder, word): "read" for word in files if _FILE.fullmatch(word)}
+    return {masked(path): access for path, access in found.items() if len(path) <= _LONGEST_PATH}
 
 
 def _named(arguments: dict[str, Any], names: tuple[str, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 36
+READING_VERSION = 37
 
 
 def refuse_newer_reading(reading: str | None) -> None:
