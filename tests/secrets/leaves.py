@@ -136,7 +136,7 @@ def _with(value: Any, tokens: Mapping[str, str], way: str = "") -> Any:
 
 
 def _spoiled(text: str, token: str | None) -> str:
-    """Return a text followed or replaced by a token."""
+    """Return a text followed by a token, or replaced by it or by many, so that whoever cuts it cuts one of them."""
     if token is None:
         return text
-    return f"{text} {token}" if token[-1] in "02468ace" else token
+    return {0: f"{text} {token}", 1: token}.get(int(token[-1], 16) % 3) or "see " + ", ".join([token] * 50)

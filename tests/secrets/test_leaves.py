@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.events.drafts import SessionFacts
+from agtrace_indexer.providers.claude_code.tools import deeds
+from agtrace_indexer.providers.copilot.parser import begin
+from agtrace_indexer.providers.opencode.parser import note_session
 from agtrace_indexer.run import index
 
 from tests.agtrace.asking import Asker, query
 from tests.conftest import SAMPLES, keep_rules
-from tests.secrets.leaves import Spoiled, leaked, spoil, spoil_kinds
+from tests.secrets.leaves import Spoiled, leaked, spoil, spoil_kinds, token_of
 from tests.secrets.stored import bytes_of, rows_of
 
 pytestmark = pytest.mark.thorough
@@ -78,6 +82,15 @@ def test_a_token_in_any_place_of_a_record_is_in_no_answer(spoiled: list[Spoiled]
     for each in spoiled[::300]:
         found = asker.anything("search_event_previews", order="newest", query=each.token[4:16])
         assert found.value["data"]["matches"] == [], each.place
+
+
+def test_what_is_shown_cut_is_masked_before(tmp_path: Path) -> None:
+    said = "see " + ", ".join([token_of("")] * 50)
+    did = {"commit": {"sha": said}, "pr": {"number": 7, "url": said, "action": "created"}}
+    note_session({"title": said}, facts := SessionFacts())
+    tmp_path.joinpath("workspace.yaml").write_text(f"name: {said}\n")
+    named = [facts.title, begin(tmp_path / "events.jsonl").sessions[""].title]
+    assert leaked(f"{deeds({'gitOperation': did})} {named}", [Spoiled("", token_of(""), tmp_path)]) == set()
 
 
 def test_a_token_in_any_place_of_the_kinds_of_records_that_agents_write_is_stored_nowhere(

@@ -371,7 +371,7 @@ def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
         if "*** " in text:
             in_patch = (match[1] or match[2] for match in _PATCHED.finditer(text))
             for path in _in_script(text) if call.name == SCRIPTING else in_patch:
-                yield masked(path)[:_LONGEST_PATH], "write"
+                yield masked(path, _LONGEST_PATH), "write"
 
 
 def _in_script(text: str) -> Iterator[str]:

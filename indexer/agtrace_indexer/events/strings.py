@@ -31,9 +31,9 @@ def start() -> None:
     _identifier.cache_clear()
 
 
-def masked(text: str) -> str:
-    """Return a text without its secrets; for texts that recur."""
-    return _masked(text) if len(text) <= _LONGEST_REMEMBERED else redact(text)
+def masked(text: str, longest: int | None = None) -> str:
+    """Return a text without its secrets, cut after that; for texts that recur."""
+    return (_masked(text) if len(text) <= _LONGEST_REMEMBERED else redact(text))[:longest]
 
 
 def masked_json(value: Any) -> Any:

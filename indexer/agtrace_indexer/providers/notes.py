@@ -115,7 +115,7 @@ def note_requests(said: Iterable[Said], record: Record, state: LogState, above: 
     before: list[list[str | None]] = state.memory.setdefault("before", [])
     parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
     if uuid is None or all(line != uuid for _, line, *_ in before):
-        before += [[parent, uuid, above or parent, masked(words[: 10 * _SHOWN])[:_SHOWN]] for words in asked]
+        before += [[parent, uuid, above or parent, masked(words[: 10 * _SHOWN], _SHOWN)] for words in asked]
         del before[:-_REQUESTS_REMEMBERED]
 
 

@@ -404,7 +404,7 @@ def session_of(store: Store, log: Log, thread: str) -> int:
 
 
 def _type(told: str) -> str:
-    return masked(told)[:_LONGEST_TYPE]
+    return masked(told, _LONGEST_TYPE)
 
 
 def _beginning(data: bytes, most: int) -> bytes:

@@ -168,7 +168,7 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     if rule.least and is_shown(found.string, start, end):
         return
     tier = Tier.LIKELY if rule.least or rule.login else Tier.DEFINITE
-    if tier is Tier.DEFINITE and start == found.start() and (is_title(text) or _in_base64(found.string, start)):
+    if tier is Tier.DEFINITE and start == found.start() and (is_title(text) or _in_base64(found.string, start, end)):
         return
     if rule.least:
         called = behind in ("(", "[", "{")
@@ -184,11 +184,12 @@ _NOISE = later("[\x00-\x08\x0e-\x1f\ufffd]")
 """What a text that was packed doesn't have, but an image."""
 _RUN_BEFORE = later(r"[A-Za-z0-9+/_-]{24,200}[+/_-]\Z")
 _SEGMENT = later(r"[A-Za-z0-9]{8,}")
+_RUNS_ON = later(r"[A-Za-z0-9+_-]")
 
 
-def _in_base64(text: str, start: int) -> bool:
-    """Whether what begins here is a part of a long run of base64, where any token's form turns up by chance."""
-    run = _RUN_BEFORE.search(text, max(0, start - 201), start)
+def _in_base64(text: str, start: int, end: int) -> bool:
+    """Whether this is amid a long run of base64, where any token's form turns up by chance, and not behind an id."""
+    run = _RUN_BEFORE.search(text, max(0, start - 201), start) if _RUNS_ON.match(text, end) else None
     return run is not None and ("//" in run[0] or "AAA" in run[0] or any(map(is_jumbled, _SEGMENT.findall(run[0]))))
 
 

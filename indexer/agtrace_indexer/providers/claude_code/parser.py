@@ -394,7 +394,7 @@ def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
     """Follow the queue; return the prompt that a run took up if no other line has it."""
     waiting: list[Any] = state.memory.setdefault("queue", [])
     if operation == "enqueue":
-        waiting.append(masked(said)[:_LONGEST_QUEUED])
+        waiting.append(masked(said, _LONGEST_QUEUED))
         del waiting[:-_WAITING]
     elif operation == "popAll":
         waiting.clear()
@@ -447,7 +447,7 @@ def note_summary(record: Record, state: LogState) -> None:
     if leaf is None:
         note_title(record, state)
     elif title:
-        remember(state.sessions[""].namings, leaf, masked(title)[:_LONGEST_TITLE], _NAMINGS_REMEMBERED)
+        remember(state.sessions[""].namings, leaf, masked(title, _LONGEST_TITLE), _NAMINGS_REMEMBERED)
 
 
 def note_request(said: Sequence[Payload], state: LogState) -> None:
@@ -461,7 +461,7 @@ def note_request(said: Sequence[Payload], state: LogState) -> None:
         command = _PROMPTING.match(user.text[:_LONGEST_COMMAND]) if user.kind is UserKind.COMMAND else None
         facts = state.sessions[""]
         if command and not facts.title:
-            facts.title = masked(" ".join(f"{command[1]} {command[2]}".split()))[:_LONGEST_TITLE]
+            facts.title = masked(" ".join(f"{command[1]} {command[2]}".split()), _LONGEST_TITLE)
         if command or user.kind in REQUESTS:
             state.memory["asked"] = True
 

@@ -12,7 +12,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Record, Settlement
 from agtrace_indexer.events.json_values import count, fields, first_text, remember, text
-from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.providers.notes import joined_text
 
 # -- background ------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _duration(detail: Any) -> int | None:
 
 def team_member(team: str | None, member: str | None) -> str | None:
     """Return an id for the member of a team: its own log and its lead's have the names of both in common."""
-    return identifier(re.sub(r"[^A-Za-z0-9._-]", "-", f"team-{team}-{member}")[:64]) if team and member else None
+    return identifier(re.sub(r"[^A-Za-z0-9._-]", "-", masked(f"team-{team}-{member}", 64))) if team and member else None
 
 
 def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
@@ -268,7 +268,7 @@ def deeds(detail: Any) -> tuple[Landmark, ...]:
         return ()
     found = []
     if sha := text(fields(operation.get("commit")).get("sha")):
-        found.append(Landmark(LandmarkKind.COMMIT, sha[:40], None, Verdict.CREATED, Evidence.RECORD))
+        found.append(Landmark(LandmarkKind.COMMIT, masked(sha, 40), None, Verdict.CREATED, Evidence.RECORD))
     request = fields(operation.get("pr"))
     if verdict := _DONE.get(request.get("action") or ""):
         found.append(_pull_request(request.get("number"), request.get("url"), verdict))
@@ -288,4 +288,4 @@ def link(record: Record, state: LogState) -> tuple[Landmark, ...]:
 def _pull_request(number: Any, address: Any, verdict: Verdict) -> Landmark:
     name, url = count(number), text(address)
     shown = None if name is None else str(name)
-    return Landmark(LandmarkKind.PULL_REQUEST, shown, url and url[:_LONGEST_DEED], verdict, Evidence.RECORD)
+    return Landmark(LandmarkKind.PULL_REQUEST, shown, url and masked(url, _LONGEST_DEED), verdict, Evidence.RECORD)

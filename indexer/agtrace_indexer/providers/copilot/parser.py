@@ -254,7 +254,7 @@ def _named_agent(data: Record) -> str:
 
 
 def _shown(value: Any) -> str | None:
-    return masked(value)[:_LONGEST_DESCRIPTION] if isinstance(value, str) and value else None
+    return masked(value, _LONGEST_DESCRIPTION) if isinstance(value, str) and value else None
 
 
 # -- tool calls ------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def _call(request: Record, name: str, entry: Entry, step: str | None, state: Log
         return []
     if call_id:
         shell = identifier(_named(fields(arguments).get("shellId")))
-        remember(calls, call_id, [name[:_LONGEST_NAME], shell], _CALLS_REMEMBERED)
+        remember(calls, call_id, [masked(name, _LONGEST_NAME), shell], _CALLS_REMEMBERED)
         if name == AGENT_TOOL:  # what a sub-agent is started for, until its first line
             noted = [_shown(fields(arguments).get(key)) for key in ("description", "agent_type")]
             remember(state.memory.setdefault("tasks", {}), call_id, noted, _TASKS_REMEMBERED)
@@ -561,7 +561,7 @@ def _usage(model: str | None, sums: list[int], output: int) -> TokenUsage:
 
 
 def _model(name: str) -> str:
-    return masked(name)[:_LONGEST_MODEL]
+    return masked(name, _LONGEST_MODEL)
 
 
 # -- user texts ------------------------------------------------------------------------------------
@@ -907,7 +907,7 @@ def _scalar(written: str) -> str:
         value = value[1:].removesuffix("'").replace("''", "'")
     elif value[:1] in ("|", ">", "&", "*", "!", "~", "#") or value == "null":
         value = ""
-    return value[:_LONGEST_TITLE]
+    return masked(value, _LONGEST_TITLE)
 
 
 # -- parser ----------------------------------------------------------------------------------------

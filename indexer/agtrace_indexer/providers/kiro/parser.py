@@ -298,7 +298,7 @@ def _ends(session: dict[str, Any]) -> dict[str, list[Any]]:
             kind, reason = "turn_error", result["Err"]
         elif reason in _USUAL:
             continue
-        said = [kind, masked(plain_text(reason))[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
+        said = [kind, masked(plain_text(reason), _LONGEST_REASON), milliseconds(turn.get("end_timestamp")), number]
         found |= dict.fromkeys(filter(None, map(identifier, items(turn.get("message_ids")))), said)
     return dict(list(found.items())[-_ENDS_REMEMBERED:])
 

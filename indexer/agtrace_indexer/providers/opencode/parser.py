@@ -47,7 +47,7 @@ from agtrace_indexer.events.json_values import (
     remember,
     text,
 )
-from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.logs.decoding import crowded, single
 from agtrace_indexer.logs.discovery import Container, Found, walk
 from agtrace_indexer.logs.files import open_regular
@@ -524,7 +524,7 @@ def note_session(session: Record, facts: SessionFacts) -> None:
     facts.id = facts.id or identifier(session.get("id"))
     facts.cwd = facts.cwd or text(session.get("directory"))
     facts.version = text(session.get("version")) or facts.version
-    title = (text(session.get("title")) or "")[:_LONGEST_TITLE]
+    title = masked(text(session.get("title")) or "", _LONGEST_TITLE)
     if session.get("parentID"):
         facts.kind, parent = "subagent", identifier(session["parentID"])
         if parent != "REDACTED":  # by which Entire replaces some ids in exports
