@@ -52,7 +52,7 @@ def sql(statement: str, as_json: bool) -> None:
 
     \b
       agtrace sql 'SELECT tool, count(*), sum(failed) FROM tool_calls GROUP BY 1 ORDER BY 3 DESC'
-      agtrace sql "SELECT model, sum(total_tokens) FROM token_usage WHERE kind != 'subagent' GROUP BY 1"
+      agtrace sql "SELECT path, count(*) FROM files WHERE access = 'write' GROUP BY 1 ORDER BY 2 DESC LIMIT 9"
     """
     found = [answer.value["data"] for answer in pages("run_sql", {"sql": statement})]
     columns, rows = found[0]["columns"], [row for data in found for row in data["rows"]]

@@ -58,6 +58,11 @@ UNREAD = (
 other logs, too, which are read."""
 
 
+def store_within(path: str) -> str | None:
+    """Return the title of the agent whose store a file in a project's folder is, if its logs aren't read."""
+    return "Crush" if Path(path).parts[-2:] == (".crush", "crush.db") else None
+
+
 def found(environment: Mapping[str, str], home: Path, others: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the title and the place of each of these stores on this machine, also of those among other files' paths."""
     for agent in UNREAD:
@@ -65,6 +70,4 @@ def found(environment: Mapping[str, str], home: Path, others: Iterable[str]) -> 
         folder = Path(named) if named else home / agent.folder
         if next(folder.glob(agent.logs), None) is not None:
             yield agent.title, str(folder / agent.logs.partition("/*")[0])
-    for path in others:
-        if Path(path).parts[-2:] == (".crush", "crush.db"):
-            yield "Crush", path
+    yield from ((title, path) for path in others if (title := store_within(path)))

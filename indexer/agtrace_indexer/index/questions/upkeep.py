@@ -22,6 +22,7 @@ from agtrace_indexer.index.questions.queries import (
     value,
     values,
 )
+from agtrace_indexer.providers.unread import store_within
 
 _TOTALS = f"""
 SELECT count(*) FILTER (WHERE s.kind != 'warmup' AND NOT {BELOW}) AS sessions,
@@ -169,7 +170,7 @@ def not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 def unread(connection: sqlite3.Connection) -> list[str]:
     """Return the logs and stores of agents that can't be read, each with the reason; a team's index has none."""
     found = () if is_team(connection) else tuples(connection, _NOT_READ)
-    return [f"{path}: {why}" for path, status, why, _ in found if status == "unreadable" or path.endswith("crush.db")]
+    return [f"{path}: {why}" for path, status, why, _ in found if status == "unreadable" or store_within(path)]
 
 
 def record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:

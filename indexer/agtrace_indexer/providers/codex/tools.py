@@ -78,9 +78,8 @@ def texts(value: Any) -> list[str]:
 
 # -- tool outputs ----------------------------------------------------------------------------------
 # The outcome of a tool execution, read from the output that Codex passed to the model. Codex has no error flag: the
-# outcome is shown by five styles of output and a few events (README.md). An exit code counts only if the
-# harness wrote it, in the header before the program's own output. If nothing shows the outcome, it is `UNKNOWN`:
-# neither silence nor a cheerful text is proof.
+# outcome is shown by five styles of output and a few events (README.md). An exit code counts only if the harness wrote
+# it, in the header before the program's own output. Neither silence nor a cheerful text is proof.
 
 
 class Reading(NamedTuple):
