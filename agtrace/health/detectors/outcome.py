@@ -87,7 +87,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     """
     known = {one.event_index for one in corrections(history)}
     later = [one for one in again(history).values() if one.failed_ci and one.changed]
-    later = [one for one in later if one.said.event_index not in known and not _is_own(one, history)]
+    later = [one for one in later if one.said.event_index not in known]
     found = reviews(history)
     if not found and not later:
         return
@@ -100,15 +100,6 @@ def find_review_problems(history: History) -> Iterator[Finding]:
         sorted([*(one.event_index for one in found), *(one.reviewed or 0 for one in later)]),
         found[0].turn if found else later[0].said.turn,
         count=len(problems) or times,
-    )
-
-
-def _is_own(one: Again, history: History) -> bool:
-    """Whether the model itself had found what the human hands on."""
-    found = _FINDING.search(one.said.text)
-    title = found[0].partition("] ")[2] if found else ""
-    return bool(title) and any(
-        title in said.text for said in history.messages if said.event_index < one.said.event_index
     )
 
 

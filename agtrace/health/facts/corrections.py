@@ -41,7 +41,7 @@ begins with them.
 """
 
 _LOOKED_AT = 600
-_MANY_WORDS = 5
+_MANY_WORDS, _FEW_CHARS = 5, 20
 _ADMISSION = 200
 _BEFORE_WORDS = later(r"^\W+")
 
@@ -49,7 +49,7 @@ _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# 
 _SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
 _ASKS_ANEW = later(
     r"(?i)\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b|i wonder\b"
-    r"|(?:any chance|can|could|should) we\b|(?:how|what) about\b|let'?s\b|i'?m (?:just )?wondering\b)"
+    r"|(?:any chance|(?:can|could|should)(?:n?['’]?t)?) we\b|(?:how|what) about\b|let'?s\b|i'?m (?:just )?wondering\b)"
 )
 """How a question about something else begins, a proposal, and a text that agrees."""
 _LIST = later(r"(?:1[.)]|[-*•]) ")
@@ -127,7 +127,7 @@ class _Watching:
         if call.outcome is not Outcome.REJECTED or asks_human(call):
             return
         reason = " ".join((human_words(call.result) or "").split())
-        if says("strong", reason) or says("stops", reason):
+        if (says("strong", reason) or says("stops", reason)) and not _ASKS_ANEW.match(reason):
             yield Correction(call.evidence, call.turn, reason)
         elif refused_by_human(call) and does and not is_check(call) and not is_poll(call):
             yield from self.refused_silently(reason)
@@ -142,6 +142,8 @@ class _Watching:
             else:
                 after = again(self.history).get(text.event_index)
                 quote = _strongest(text.text) if how == "words" else _failing_line(text.text)
+                if _SHOWING.search(text.text) and len(quote) < _FEW_CHARS:
+                    quote += f" (a picture, of which the model said: {self._answer(text)})"
                 yield Correction(text.event_index, text.turn, quote, how, lines=after.lines if after else 0)
         self.before, self.refused = self.worked, None
         self.first = self.worked = self.stopped = False
@@ -149,21 +151,22 @@ class _Watching:
     def refused_silently(self, then: str = "") -> Iterator[Correction]:
         """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
-            then = self.reason or then
-            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), "silent", then)
+            said = self.reason or then
+            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), "silent", said)
+
+    def _answer(self, text: Said) -> str:
+        return " ".join(self.messages.get(answer_to(text.event_index, self.history), "")[:_ADMISSION].split())
 
     def _objects(self, text: Said) -> Literal["words", "failure"] | None:
         """Return how a text objects, if it does; the signs are those of docs/health.md."""
         said, after = own_words(text.text), again(self.history).get(text.event_index)
-        answer = _normal(self.messages.get(answer_to(text.event_index, self.history), "")[:_ADMISSION])
+        answer = _normal(self._answer(text))
         admitted = _words("admits").match(_BEFORE_WORDS.sub("", answer)) is not None
-        if (len(said) > _LONGEST and not admitted) or _BY_A_PROGRAM.match(text.text):
+        if (len(said) > _LONGEST and not admitted) or _BY_A_PROGRAM.match(text.text) or _ASKS_ANEW.match(said):
             return None
         if (after is not None and after.reviewed == text.event_index) or not (said or _SHOWING.search(text.text)):
             return None  # what a review found is told as such, and others' words say nothing
         plain = len(said) <= _PLAIN or _words("strong").search(_normal(said)[:_BEGINNING]) is not None
-        if _ASKS_ANEW.match(said):
-            return None
         if plain and not _LIST.match(said):
             if says("strong", said) and (after is not None or admitted):
                 return "words"
