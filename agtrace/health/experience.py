@@ -148,23 +148,22 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
     """Return what first made the command work that failed at this place."""
     failed = calls[place]
     command = _CUT.sub("", command_of(failed) or "")
-    helped: Call | None = None
+    helped, edited = None, False
     for number in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
         call = calls[number]
         then = _CUT.sub("", command_of(call) or "")
+        edited = edited or bool(call.writes)
         if call.outcome is not Outcome.OK or not then or _DESTROYS.search(then):
             continue
         part = _main(then)
         said = " ".join(part.words) if part is not None and part.program not in _WRITERS else ""
-        if then != command and (_INSTALLER.search(said) or _FORMATTER.search(said)):
+        if f"{command} " not in f"{then} " and (_INSTALLER.search(said) or (_FORMATTER.search(said) and not edited)):
             helped = call
         if then == command and helped is not None and (_formats(failed, helped) or not _mends(helped)):
             return _before(number, helped)
         if way := _difference(command, then):
             return _Remedy(number, "instead", _shown(call), way)
-    if helped is not None and _formats(failed, helped):
-        return _before(calls.index(helped), helped)
-    return None
+    return _before(calls.index(helped), helped) if helped is not None and _formats(failed, helped) else None
 
 
 def _formats(failed: Call, helped: Call) -> bool:

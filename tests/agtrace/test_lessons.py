@@ -123,12 +123,15 @@ def test_what_is_missing_makes_the_failure(tmp_path: Path) -> None:
     assert "Nothing failed with the same error" in agtrace_here("lessons").out
 
 
-def test_a_command_that_formats_is_not_its_own_remedy(tmp_path: Path) -> None:
+def test_a_command_that_formats_is_neither_its_own_remedy_nor_what_an_edit_was(tmp_path: Path) -> None:
     for number in (1, 2):
         log = session(tmp_path, number).call(
             "Bash", {"command": "make fmt && make lint"}, "Exit code 1\nmain.go:3: error: x is unused", failed=True
         )
-        log.call("Bash", {"command": "make fmt && make lint"}, "ok")
+        log.call("Bash", {"command": "make fmt && make lint && make test"}, "ok")
+        log.call("Bash", {"command": "make lint"}, "Exit code 1\nmain.go:9: error: y is unused", failed=True)
+        log.call("Edit", {"file_path": "main.go", "old_string": "y", "new_string": "_"}, "ok")
+        log.call("Bash", {"command": "make fmt"}, "ok").call("Bash", {"command": "make lint"}, "ok")
     assert learned(tmp_path) == []
 
 
