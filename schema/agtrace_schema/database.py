@@ -395,6 +395,14 @@ CREATE TABLE health (
   rules TEXT NOT NULL,           -- a digest
   found BLOB NOT NULL            -- agtrace.health.examination.Examination (JSON, zstd)
 );
+
+-- Sums over the first events of a long session, so that its totals aren't computed from its beginning when it grows; no
+-- row once one of these events has changed (agtrace_indexer.index.sums).
+CREATE TABLE sum_so_far (
+  session_id INTEGER PRIMARY KEY,
+  before INTEGER NOT NULL,       -- the event_index of the first event that isn't contained
+  sums TEXT NOT NULL             -- JSON
+);
 """
 
 WORDS = """

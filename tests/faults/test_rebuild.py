@@ -152,7 +152,7 @@ def older(tmp_path: Path, database: Path) -> Path:
     sorted(logs.iterdir())[0].unlink()
     index(database, [])
     damage.run_sql(
-        database, "DROP TABLE landmark", "DROP INDEX event_own",
+        database, "DROP TABLE landmark", "DROP TABLE sum_so_far", "DROP INDEX event_own",
         "ALTER TABLE event DROP COLUMN program_id", "ALTER TABLE turn DROP COLUMN reasoning_tokens",
         f"PRAGMA user_version = {VERSION - 1}",
     )  # fmt: skip

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.index import sums
 from agtrace_indexer.run import Summary, index
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers.desk import Answers
@@ -21,7 +22,7 @@ from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
-from tests.depth import examples
+from tests.depth import depth, examples
 
 ENDS_LATER = "codex/sessions/2026/10/06/rollout-2026-10-06T13-31-44-01a11132-cb80-755b-8f0b-6f22348b7f75.jsonl"
 """A log in which executions end long after their calls."""
@@ -87,6 +88,32 @@ relaxed = settings(
 def test_any_split_into_appends_gives_what_the_whole_file_gives(work: Path, path: Path, places: list[float]) -> None:
     data = path.read_bytes()
     assert grown(work, path.name, cut(data, places)) == at_once(work, path.name, data)
+
+
+@settings(relaxed, max_examples=examples(25))
+@example(path=SAMPLES / ENDS_LATER, begin=0.0, step=1)
+@example(path=SAMPLES / TAKES_BACK, begin=0.0, step=1)
+@given(path=st.sampled_from(log_files()), begin=st.floats(0, 0.8), step=st.integers(1, 9))
+def test_sums_that_go_on_from_those_of_the_first_events_are_what_they_are_from_the_beginning(
+    work: Path, path: Path, begin: float, step: int
+) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = 1 + int(begin * len(lines))
+    lines = [b"".join(lines[:first]), *lines[first : first + depth(20, 40)]]
+    data = b"".join(lines)
+    whole = at_once(work, path.name, data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "_STEP", step)
+        assert grown(work, path.name, lines) == whole
+        so_far = kept_sums(work)
+        assert at_once(work, path.name, data) == whole
+        assert kept_sums(work) == so_far
+
+
+def kept_sums(work: Path) -> list[tuple[int, int, str]]:
+    """The sums over the first events of sessions that the index keeps."""
+    with closing(sqlite3.connect(work / "data" / "index.sqlite3")) as connection:
+        return sorted(connection.execute("SELECT * FROM sum_so_far").fetchall())
 
 
 @pytest.mark.parametrize("path", snapshot_files(), ids=lambda path: path.name)

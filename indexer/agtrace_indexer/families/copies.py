@@ -18,7 +18,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import as_json
-from agtrace_indexer.index.sums import sum_session, sum_turns
+from agtrace_indexer.index.sums import changes_from, sum_session, sum_turns
 from agtrace_indexer.providers.registry import AGENTS
 
 _MANY_EVENTS = 20_000
@@ -222,6 +222,7 @@ def attribute_repetitions(connection: sqlite3.Connection, repeated: Mapping[int,
 
 def _sum_up(connection: sqlite3.Connection, session: int) -> None:
     """Compute the totals of a session and its turns again, after other events of it became copies."""
+    changes_from(connection, session, 0)
     sum_turns(connection, session)
     sum_session(connection, session)
 

@@ -17,7 +17,7 @@ from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import masked, plain_id
 from agtrace_indexer.index.projects import project_hash, project_root, told_hash
 from agtrace_indexer.index.ranking import is_ranked, words_of
-from agtrace_indexer.index.sums import sum_turns
+from agtrace_indexer.index.sums import changes_from, sum_turns
 from agtrace_indexer.redact.engine import Noted
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock
 
@@ -82,6 +82,12 @@ class SessionBuffer(Struct):
     """(next event_index of the session when the log reported it, how executions ended)."""
     dropped: list[tuple[int | None, int, bool]] = field(default_factory=list)
     """(turn, or None for what is in no turn; event_index of the event that dropped it; whether it was rolled back)."""
+    first_turn_touched: int | None = None
+
+    def touch(self, turn: int | None) -> None:
+        """Note that the totals of this turn and those after it must be computed again."""
+        if turn is not None and (self.first_turn_touched is None or turn < self.first_turn_touched):
+            self.first_turn_touched = turn
 
     @classmethod
     def reopened(
@@ -149,6 +155,7 @@ class SessionBuffer(Struct):
             self.identities.add(identity)
         if not event.own and is_ranked(event.type, event.name) and (words := words_of(event.type, text)):
             self.ranked.append((len(self.rows), words))
+        self.touch(event.turn_index)
         if code in _WITH_ROWS_BESIDE:
             self._add_rows_beside(event, text)
 
@@ -175,16 +182,19 @@ class SessionBuffer(Struct):
             beside["request"].append((session, index, snippet(text)))
 
     def write(self) -> list[tuple[int, str]]:
-        """Write the gathered rows into the open transaction, and compute the totals of the turns.
+        """Write the gathered rows into the open transaction, and compute the totals of the turns that changed.
 
         Return the events to rank, by their ids.
         """
         if not (self.rows or self.superseded or self.endings or self.dropped or self.landmarks):
             return []
+        first_placed = min([self.first_row, *(result for result, *_ in self.calls_after)])
         ranked = self._write_rows()
         self._write_block()
         self._give_first_time()
-        sum_turns(self.connection, self.session_id)
+        if self.first_turn_touched is not None:
+            sum_turns(self.connection, self.session_id, self.first_turn_touched, first_placed)
+            self.first_turn_touched = None
         return ranked
 
     def _write_rows(self) -> list[tuple[int, str]]:
@@ -205,6 +215,8 @@ class SessionBuffer(Struct):
         self._link_early_results()
         self._end_executions()
         self._drop_turns()
+        for supersession in self.superseded:
+            self._note_change(supersession.event_index)
         self.first_row += len(self.rows)
         self.rows, self.superseded, self.identities, self.landmarks, self.ranked = [], [], set(), {}, []
         self.calls_after, self.endings, self.dropped = [], [], []
@@ -226,6 +238,8 @@ class SessionBuffer(Struct):
         for result, call, turn, step, tool in self.calls_after:
             name = None if tool is None else self.interning.name(tool)
             place = (self.session_id, result)
+            was_in = "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?"
+            self.touch(self.connection.execute(was_in, place).fetchone()[0])  # the turn that it is taken from
             self.connection.execute(
                 "UPDATE event SET link = ?, turn_index = ?, step_index = ?, name_id = ? "
                 "WHERE session_id = ? AND event_index = ?",
@@ -238,6 +252,7 @@ class SessionBuffer(Struct):
                     "AND ?2 IS NOT NULL",
                     (self.session_id, name, result),
                 )
+            self._note_change(result)
 
     def _end_executions(self) -> None:
         for told_at, ending in self.endings:
@@ -248,6 +263,7 @@ class SessionBuffer(Struct):
                     (OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
                      OUTCOME_CODE[Outcome.RUNNING], told_at),
                 )  # fmt: skip
+                self._note_change(event_index)
 
     def _drop_turns(self) -> None:
         for turn, by, rolled_back in self.dropped:
@@ -255,6 +271,16 @@ class SessionBuffer(Struct):
                 f"{_SUPERSEDE} AND turn_index IS ?4 AND type != ?5 AND event_index <= ?2",
                 (self.session_id, by, -1 if rolled_back else 1, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )
+            self.touch(turn)
+            changes_from(self.connection, self.session_id, 0)
+
+    def _note_change(self, event_index: int) -> None:
+        """Note that an event changed that others come after, perhaps in sums."""
+        changes_from(self.connection, self.session_id, event_index)
+        found = self.connection.execute(
+            "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?", (self.session_id, event_index)
+        ).fetchone()
+        self.touch(found[0] if found else None)
 
     def _write_block(self) -> None:
         block = self.block
@@ -286,6 +312,8 @@ class SessionBuffer(Struct):
         )
         self.block.t0 = self.block.t0 or first
         self.untimed = False
+        self.touch(0)
+        changes_from(self.connection, self.session_id, 0)
 
     def _answer_call(self, result: Event) -> None:
         """Record on a call how it ended; its row may still be gathered, or already be in the index."""
@@ -296,6 +324,7 @@ class SessionBuffer(Struct):
             row = self.rows[position]
             row[7], row[8], row[13] = outcome, result.event_index, result.duration_ms
             return
+        changes_from(self.connection, self.session_id, result.link)
         self.connection.execute(
             "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
             (outcome, result.event_index, result.duration_ms, self.session_id, result.link),
