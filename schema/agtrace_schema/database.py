@@ -6,7 +6,7 @@ the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes 
 
 from __future__ import annotations
 
-VERSION = 12
+VERSION = 13
 """Kept in the file as `user_version`."""
 
 TABLES = """
