@@ -29,10 +29,10 @@ def sizes() -> dict[str, int]:
     product = _tracked("agtrace/*.py", "indexer/*.py", "schema/*.py", "team/*.py")
     documents = _tracked("*.md", ":!tests", ":!agtrace/report/page/chartjs")
     return {
-        "lines of the product": 74_150lines(product),
+        "lines of the product": _lines(product),
         "files of the product": len(product),
         "settings": len(keys()),
-        "lines of tests": 54_920lines(_tracked("tests/*.py")),
+        "lines of tests": _lines(_tracked("tests/*.py")),
         "words of documentation": sum(len(path.read_text("utf-8").split()) for path in documents),
         "dependencies": len(_project()["dependencies"]),
     }
