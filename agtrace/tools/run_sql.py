@@ -35,6 +35,7 @@ from agtrace.tools.arguments import Arguments, Cursor
 from agtrace.tools.tool import Context, Tool, query_of, unless_behind
 
 _MOST_ROWS, _LONGEST_CELL = 200, 500
+_LONGEST_VALUE = 250_000  # bytes; of an event's text a statement sees a fifth as many characters
 
 
 class RunSql(Arguments):
@@ -90,15 +91,15 @@ def views_of(
     whole_ids: bool = False,
 ) -> Views:
     """Return the views of an index as it was then, until a time of the monotonic clock, with short or whole ids."""
-    then = then or snapshot_now(connection)
-    read = events.text_reader(connection)
+    then, read = then or snapshot_now(connection), events.text_reader(connection)
+    longest = 10**9 if whole_ids else _LONGEST_VALUE
 
     def over() -> bool:
         return stopped() or time.monotonic() >= end
 
     def text_of(session: int, event: int | None) -> str | None:
         found = None if event is None else events.at(connection, session, event)
-        return found and read(found).text[:200_000]  # a value must not become too long
+        return found and read(found).text[: longest // 5]
 
     def findings_of(session: int) -> str:
         if over():
@@ -112,7 +113,8 @@ def views_of(
         "text_of": text_of,
         "whole_path": lambda path, cwd: file_key(path, cwd, None),
     }
-    return Views(path_of(connection), functions, _shown(connection, then, whole_ids=whole_ids), then.event, over)
+    shown = _shown(connection, then, whole_ids=whole_ids)
+    return Views(path_of(connection), functions, shown, then.event, over, longest)
 
 
 def _shown(connection: sqlite3.Connection, then: Snapshot, *, whole_ids: bool) -> Iterator[Shown]:

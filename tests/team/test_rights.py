@@ -305,6 +305,7 @@ def test_sql_in_an_argument_is_text(team: Team, text: str) -> None:
         found = json.dumps(team.ask("bob", tool, given))
         assert "cobalt" not in found and f"{WORD} gauge" not in found, (tool, given)
         assert "refused a question" not in found, found
+    assert "takes no SQL; list_sessions" in team.ask("bob", "run_sql", {"sql": text})["error"]["message"]
     assert team.sessions("ann") == {PRIVATE, OF_PROJECT, OF_TEAM}
 
 

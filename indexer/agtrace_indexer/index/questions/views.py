@@ -151,11 +151,13 @@ class Views:
         sessions: Iterable[Shown],
         newest: int,
         over: Callable[[], bool],
+        longest: int,
     ) -> None:
-        """`functions` are those in the views that SQLite hasn't; a statement ends once it is over."""
+        """`functions` are those in the views that SQLite hasn't; no value takes more bytes than `longest`."""
         self._connection, self._known = open_to_read(path), set[tuple[int, str | None, str | None]]()
+        self._functions = functions.keys()
         self._connection.text_factory = lambda text: text.decode(errors="replace")
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4_000_000)  # bytes of a value
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
         self.raised: Exception | None = None
         """What a function raised, of which SQLite tells only that something was."""
         for name, function in functions.items():
@@ -188,11 +190,14 @@ class Views:
         self._known.add(part[:3])
         return sqlite3.SQLITE_OK
 
-    def _judge(self, action: int, one: str | None, two: str | None, *_: str | None) -> int:
-        """Allow what the views do, the functions of SQLite, and counting rows."""
-        selects = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION)
-        fine = (action in selects and two != "load_extension") or (action == sqlite3.SQLITE_READ and two == "")
-        return sqlite3.SQLITE_OK if fine or (action, one, two) in self._known else sqlite3.SQLITE_DENY
+    def _judge(self, action: int, one: str | None, two: str | None, _: str | None, view: str | None) -> int:
+        """Allow what the views do, counting rows, and the functions of SQLite; ours only where a view calls them."""
+        if action == sqlite3.SQLITE_FUNCTION:
+            fine = two != "load_extension" and (two not in self._functions or view in VIEWS)
+        else:
+            selects = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
+            fine = selects or (action == sqlite3.SQLITE_READ and two == "") or (action, one, two) in self._known
+        return sqlite3.SQLITE_OK if fine else sqlite3.SQLITE_DENY
 
     def ask(self, sql: str) -> sqlite3.Cursor:
         """Return what a statement finds, to be read from. Raises `sqlite3.Error`."""
