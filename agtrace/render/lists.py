@@ -156,7 +156,7 @@ class _Sessions:
     """Lines about sessions: id, last activity, agent, project, how long, cost and title, as far as there is room."""
 
     def __init__(self, described: Mapping[str, Described], whole_ids: bool) -> None:
-        self._described, self._whole_ids, self._now = described, whole_ids, time.time()
+        self._described, self._whole_ids, self._now, self._named = described, whole_ids, time.time(), ""
 
     def id(self, id: str) -> str:
         """Return an id as it is shown."""
@@ -184,9 +184,11 @@ class _Sessions:
         return text.append("  " + plain_line(title or "(no request)"), style="not bold")
 
     def project_and_title(self, id: str) -> str:
-        """Return what tells the session of an event from others."""
-        known = self._described.get(id)
-        return "" if known is None else "  ".join(filter(None, (known.user, known.project, known.title)))
+        """Return what tells the session of an event from others; no title twice in a row."""
+        known, before = self._described.get(id), self._named
+        self._named = id
+        told = () if known is None else (known.user, known.project, known.title if id != before else None)
+        return "  ".join(filter(None, told))
 
 
 def _summary(answer: dict[str, Any]) -> str:
