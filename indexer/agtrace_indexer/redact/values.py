@@ -297,7 +297,7 @@ _LEAST = {
 def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
     """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
     least, shortest = _LEAST[level][context]
-    bare = text.rstrip("\"'`*.\\,; \t\r\n")
+    bare = text.rstrip("\"'`*\\,; \t\r\n" + "." * ("..." not in text))
     if len(bare) < shortest or is_example(text) or is_example(bare):
         return None
     text = bare
