@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import islice
 from typing import Annotated, Any
 
 from agtrace_indexer.index.opening import path_of
@@ -58,9 +59,11 @@ def answer(context: Context, wanted: RunSql) -> Reply:
         try:
             found = views.ask(wanted.sql)
             columns = [column[0] for column in found.description or ()]
-            for _ in range(skip):
-                found.fetchone()
-            rows = [[*map(_cell, row)] for row in found.fetchmany(_MOST_ROWS + 1)]
+            rows: list[list[Any]] = []
+            for row in islice(found, skip, skip + _MOST_ROWS + 1):  # one by one: they may be long
+                if time.monotonic() >= end:
+                    raise sqlite3.OperationalError
+                rows.append([*map(_cell, row)])
         except (sqlite3.Error, sqlite3.Warning) as error:
             if stopped() or time.monotonic() >= end:
                 raise SearchTimeout(context.search_seconds) from None
@@ -129,7 +132,7 @@ def _shown(connection: sqlite3.Connection, then: Snapshot, *, whole_ids: bool) -
 def _cell(value: Any) -> str | int | float | None:
     """Return a value as an answer shows it."""
     if isinstance(value, str):
-        return cut(redact(without_controls(value)), _LONGEST_CELL)
+        return cut(redact(without_controls(value[: 40 * _LONGEST_CELL])), _LONGEST_CELL)
     return f"{len(value)} bytes" if isinstance(value, bytes) else round(value, 4) if isinstance(value, float) else value
 
 

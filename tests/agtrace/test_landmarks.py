@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, claude_log, query
-from tests.agtrace.terminal import agtrace_here
+from tests.agtrace.terminal import agtrace_here, index_here
 
 ONE, TWO = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
 PULL = "https://github.com/owner/sea/pull/104"
@@ -144,6 +144,12 @@ def test_the_command_line_says_what_a_session_did(asker: Asker, monkeypatch: pyt
     assert ONE[:8] in listed and "3fa9c21d" in listed
     listed = agtrace_here("show", ONE, "--sections", "landmarks").out
     assert "landmarks: 34" in listed and "3fa9c21d  Fix the tide" in listed
+
+
+def test_what_has_no_detail_is_listed_too(tmp_path: Path) -> None:
+    claude_log(tmp_path / "home", ONE).prompt("x").call("Bash", {"command": "gh pr merge 9 --squash"}, "")
+    index_here(tmp_path / "home")
+    assert "#9 merged" in agtrace_here("sessions", "--pr", "9").out
 
 
 def test_an_analysis_and_a_report_sum_up_what_was_done(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
