@@ -478,7 +478,7 @@ def _about(item: dict[str, Any], whole: Described | None) -> Text:
     return kind.append(plain_line(title or item.get("title") or item.get("snippet") or "(no request)"))
 
 
-def _deed(_event: int, kind: str, name: str | None, did: str | None, detail: str | None) -> str:
+def _deed(_event: int, kind: str, name: str | None = None, did: str | None = None, detail: str | None = None) -> str:
     """Return a commit, or what was done with a pull request, on one line: its link is in the session."""
     about = " ".join(word for word in (detail or "").split(" ") if not word.startswith("https://"))
     return " ".join(filter(None, (name if kind == "commit" or name is None else f"#{name}", did, about)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import threading
 import time
@@ -132,6 +133,10 @@ def test_a_statement_without_end_stops_at_its_limit_or_once_nobody_waits(samples
     long = "printf('%.*c', 249000, 'a')"  # no function is interrupted, so none gets more
     assert rows(samples, f"SELECT instr({long}, substr({long}, 2) || 'b'), {long} LIKE '%a%a%a%b'") == [[0, 0]]
     assert "too big" in samples.error("run_sql", sql=f"SELECT {long} || {long}")["message"]
+    assert "too complex" in samples.error("run_sql", sql=f"SELECT {long} LIKE substr({long}, 1, 20000)")["message"]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    asked = samples.anything("run_sql", sql=f"SELECT {', '.join([long] * 100)} FROM events LIMIT 20")
+    assert not asked.is_error and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 
 # -- what leaves -------------------------------------------------------------------------------------
