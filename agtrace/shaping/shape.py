@@ -211,7 +211,7 @@ class _Envelope(Struct):
         for data in around:
             for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
                 warning = _WARNING_PART if self.budget > _LARGE else 0
-                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8 - warning - _BUDGET_PART
+                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8 - warning
                 if room >= self.budget // 4:
                     yield frame, room
 
@@ -232,7 +232,7 @@ class _Envelope(Struct):
             order=pages.order,
             total_in_page=count,
             total_count=pages.total if counted else None,
-            total_exact=None if pages.total_exact or not counted else False,
+            total_exact=pages.total_exact if counted else None,
             next_cursor=pages.cursor(count) if more and count else None,
             has_more=more,
         )
@@ -287,7 +287,7 @@ def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
 
 
 def _serialize(parts: dict[str, Any], budget: int) -> bytes:
-    """Serialize what an envelope has to say: a reference to what it lacks, its size once that is half of the budget."""
+    """Serialize what an envelope has to say: a reference only to what it lacks, and its measured size."""
     chunk, pagination = parts["chunk"] or {}, parts["pagination"] or {}
     lacks = parts["truncation"] or chunk.get("next_cursor") or pagination.get("has_more")
     lacks = lacks or any(name.startswith("total_") for name in parts["data"])
@@ -301,8 +301,7 @@ def _serialize(parts: dict[str, Any], budget: int) -> bytes:
         "budget_used": round(tokens / most, 2),
         "budget_remaining": max(most - tokens, 0),
     }
-    if measured["budget_used"] >= 0.5:
-        known["budget"] = measured
+    known["budget"] = measured
     text = orjson.dumps({**known, **hint})
     if len(text) <= _LARGE:
         return text

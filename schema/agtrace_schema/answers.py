@@ -863,7 +863,7 @@ class Truncation(Model):
 
 
 class Budget(Model):
-    """The size of an answer, as a share of what it may take, from half of it on."""
+    """The size of an answer, as a share of what it may take."""
 
     estimated_tokens: int
     budget_used: float

@@ -294,9 +294,8 @@ def test_the_estimate_is_four_characters_a_token_and_a_fifth_more(characters: in
     assert characters * 0.3 <= estimated_tokens(characters) < characters * 0.3 + 1.000001
 
 
-def test_an_answer_says_what_it_costs_from_half_of_its_budget_on() -> None:
-    assert "budget" not in answer(body_reply("tide\n" * 100, 10_240), READY).value
-    given_answer = answer(body_reply("tide\n" * 1_000, 10_240), READY)
+def test_an_answer_says_what_it_costs() -> None:
+    given_answer = answer(body_reply("tide\n" * 100, 10_240), READY)
     measured = given_answer.value["budget"]
     assert abs(measured["estimated_tokens"] - estimated_tokens(len(given_answer.text))) <= 5
     assert measured["budget_remaining"] == estimated_tokens(10_240) - measured["estimated_tokens"]
