@@ -34,11 +34,8 @@ LEAST = 2 * 1024 * 1024
 AT_ONCE = 32 * 1024 * 1024
 """Bytes of text between two commits: FTS5 writes a segment with each, and many segments are expensive to merge."""
 
-_BULK = 64 * 1024 * 1024
-"""Bytes of text from which FTS5 doesn't merge along the way, but once at the end (1 s)."""
-
-_AS_IT_GOES = {"automerge": 4, "crisismerge": 16, "hashsize": 1 << 20}
-_AT_THE_END = {"automerge": 0, "crisismerge": 64, "hashsize": 16 << 20}
+_HELD = 16 * 1024 * 1024
+"""Bytes of words that FTS5 gathers before it writes them: with its own megabyte, inserting takes a seventh longer."""
 
 _LISTED_FROM = 5
 """The vocabulary is rebuilt (1.4 s) when one part in this many of all text is new; otherwise the new words are
@@ -64,16 +61,6 @@ def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
     return int(connection.execute(query, (below,)).fetchone()[0])
 
 
-def begin_bulk(connection: sqlite3.Connection) -> bool:
-    """Prepare for much text, between two transactions; return False if SQLite can't have a word index."""
-    connection.execute("BEGIN IMMEDIATE")
-    able = prepared(connection)
-    if able:
-        _tune(connection, _AT_THE_END)
-    connection.execute("COMMIT")
-    return able
-
-
 def cover_if_due(connection: sqlite3.Connection) -> None:
     """Index the words of all waiting blocks if there are many."""
     if waiting(connection) >= LEAST:
@@ -87,14 +74,12 @@ def cover(connection: sqlite3.Connection) -> None:
     """
     if not prepared(connection):
         return
-    bulk, wal = waiting(connection) >= _BULK, Wal(connection)
-    if bulk:
-        _tune(connection, _AT_THE_END)
+    wal = Wal(connection)
     while insert(connection, AT_ONCE):
         connection.execute("COMMIT")
         wal.empty_if_large()
         connection.execute("BEGIN IMMEDIATE")
-    complete(connection, bulk=bulk)
+    complete(connection)
 
 
 def prepared(connection: sqlite3.Connection) -> bool:
@@ -108,12 +93,12 @@ def prepared(connection: sqlite3.Connection) -> bool:
         connection.execute(f"UPDATE block SET words = {NONE} WHERE words != {NONE}")
         for statement in WORDS.split(";\n"):
             connection.execute(statement)
+        connection.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_HELD,))
     except sqlite3.OperationalError:
         connection.execute("ROLLBACK TO words")
         return False
     finally:
         connection.execute("RELEASE words")
-    _tune(connection, _AS_IT_GOES)
     return True
 
 
@@ -136,16 +121,13 @@ def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
     return done
 
 
-def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
+def complete(connection: sqlite3.Connection) -> None:
     """Add the words of the inserted blocks to the vocabulary, which makes the blocks findable by their words."""
     new, whole = connection.execute(
         f"SELECT coalesce(sum(text_size) FILTER (WHERE words = {INSERTED}), 0), sum(text_size) FROM block"
     ).fetchone()
     if not new:
         return
-    if bulk:
-        connection.execute("INSERT INTO words(words) VALUES ('optimize')")
-    _tune(connection, _AS_IT_GOES)
     if new * _LISTED_FROM > whole or is_swollen(connection):
         list_anew(connection)
     else:
@@ -185,10 +167,8 @@ def make_anew(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO words(words) VALUES ('delete-all')")
     list_anew(connection)
     connection.execute(f"UPDATE block SET words = {NONE}")
-    _tune(connection, _AT_THE_END)
-    while insert(connection, AT_ONCE):
-        pass
-    complete(connection, bulk=True)
+    insert(connection)
+    complete(connection)
     gone, _ = _blocks(connection)
     meta.put(connection, "words_without", str(gone))
 
@@ -207,10 +187,6 @@ def _new_words(connection: sqlite3.Connection) -> set[bytes]:
         f"WHERE b.words != {FOUND} AND b.words = {INSERTED}"
     )
     return words_in(unpack(packed)[:size] for size, packed in inserted)
-
-
-def _tune(connection: sqlite3.Connection, options: dict[str, int]) -> None:
-    connection.executemany("INSERT INTO words(words, rank) VALUES (?, ?)", options.items())
 
 
 # -- the vocabulary: which indexed words begin with, end with or contain a piece of text ------------

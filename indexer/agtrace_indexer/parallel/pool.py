@@ -58,24 +58,26 @@ def read_all(
     """
     done: set[str] = set()
     asked = "agtrace_indexer.parallel.worker", str(database), *(["archive"] if archive else [])
-    with shards.attached(store.connection):
-        bulk = word_index.begin_bulk(store.connection)
-        with Crew(portions(files), min(cores(), _MOST_WORKERS), _read_by, *asked) as workers:
-            redact.keep_compiled()  # while they start, as each would have to compile the rules
-            for given, (rows, read) in workers.answers(deadline):
-                if not rows:  # the files were too large together
-                    continue
-                left = shards.take_in(store, rows)
-                store.commit()
-                if bulk and word_index.waiting(store.connection, word_index.INSERTED) >= word_index.AT_ONCE:
-                    store.begin()
+    with (
+        shards.attached(store.connection),
+        Crew(portions(files), min(cores(), _MOST_WORKERS), _read_by, *asked) as workers,
+    ):
+        redact.keep_compiled()  # while they start, as each would have to compile the rules
+        for given, (rows, read) in workers.answers(deadline):
+            if not rows:  # the files were too large together
+                continue
+            left = shards.take_in(store, rows)
+            store.commit()
+            if word_index.waiting(store.connection, word_index.INSERTED) >= word_index.AT_ONCE:
+                store.begin()
+                if word_index.prepared(store.connection):
                     word_index.insert(store.connection)
-                    store.commit()
-                done.update(found.path for found in given if found.path not in left)
-                progress.add(read)
-                progress.files_done = len(done)
-                progress.bytes_done += sum(found.size for found in given if found.path in done)
-                report(progress)
+                store.commit()
+            done.update(found.path for found in given if found.path not in left)
+            progress.add(read)
+            progress.files_done = len(done)
+            progress.bytes_done += sum(found.size for found in given if found.path in done)
+            report(progress)
     return done
 
 
