@@ -179,4 +179,5 @@ def test_agtrace_index_rebuilds_it_from_the_logs_and_the_archive(older: Path) ->
         assert connection.execute("SELECT count(*) FROM session JOIN file ON file.id = file_id WHERE gone").fetchone()[
             0
         ]
+    assert [path.name for path in older.parent.glob("index.*.sqlite3*")] == []  # nothing of the old one is missing
     assert agtrace("doctor").code == 0

@@ -205,6 +205,10 @@ def rebuild_if_unusable(database: Path, error: Exception, patience: float) -> tu
     done = rebuild(database, patience=patience)
     lost = (f"neither the logs nor the archive have session {one.session}" for one in done.lost)
     archived = f"read from the archive: {done.archived} log{'s' * (done.archived != 1)} whose files are gone"
+    if not (done.damage or done.lost or done.unread):  # an older one, all of which is in the new one
+        for path in (done.old, done.old.with_name(done.old.name + "-wal")):
+            path.unlink(missing_ok=True)
+        return (*why, archived)
     return (
         *why,
         archived,
