@@ -59,11 +59,7 @@ def answer(context: Context, wanted: RunSql) -> Reply:
         try:
             found = views.ask(wanted.sql)
             columns = [column[0] for column in found.description or ()]
-            rows: list[list[Any]] = []
-            for row in islice(found, skip, skip + _MOST_ROWS + 1):  # one by one: they may be long
-                if time.monotonic() >= end:
-                    raise sqlite3.OperationalError
-                rows.append([*map(_cell, row)])
+            rows = [[*map(_cell, row)] for row in islice(found, skip, skip + _MOST_ROWS + 1)]
         except (sqlite3.Error, sqlite3.Warning) as error:
             if stopped() or time.monotonic() >= end:
                 raise SearchTimeout(context.search_seconds) from None

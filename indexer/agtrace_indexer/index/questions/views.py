@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
@@ -176,7 +179,15 @@ class Views:
         for name in VIEWS:
             self.ask(f"SELECT * FROM {name} LIMIT 0")
         self._connection.set_authorizer(self._judge)
-        self._connection.set_progress_handler(over, 50_000)  # steps, about 1 ms
+        self._closed = Event()
+        Thread(target=copy_context().run, args=(self._watch, over), daemon=True).start()
+
+    def _watch(self, over: Callable[[], bool]) -> None:
+        """Interrupt what runs too long, at its next row; SQLite's own handler counts steps, which may be slow."""
+        while not self._closed.wait(0.02):
+            if over():
+                with suppress(sqlite3.ProgrammingError):  # it has just been closed
+                    self._connection.interrupt()
 
     def _noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any) -> Any:
@@ -207,6 +218,7 @@ class Views:
 
     def close(self) -> None:
         """Close the connection."""
+        self._closed.set()
         self._connection.close()
 
 

@@ -117,8 +117,7 @@ _LONGEST_SHORT = 200
 
 def shown(value: Any) -> str | None:
     """Return the beginning of a text on one line, without secrets; None if it isn't a text or is empty."""
-    line = " ".join(masked(text(value) or "").split())
-    return line[:_LONGEST_SHORT] or None
+    return " ".join(masked(text(value) or "").split())[:_LONGEST_SHORT] or None
 
 
 # -- sidechains ------------------------------------------------------------------------------------
