@@ -136,6 +136,7 @@ _JOINED = later(
     r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
 """The rest of a token that is joined by a backslash or a plus."""
+_GAP = later(r"[ \t]{2,20}")
 _NEXT_LINE = later(r"\r?\n(?P<mark>[+>-]?)(?P<indent>[ \t]{0,20})")
 
 
@@ -161,6 +162,8 @@ def _where_it_goes_on(text: str, end: int, lead: str, *, wide: bool) -> int | No
 
     A wide line may have been wrapped. A folded text has nothing but blanks before each of its lines, and all the same.
     """
+    if gap := _GAP.match(text, end):
+        return gap.end()
     following = _NEXT_LINE.match(text, end)
     if following is None:
         return None
