@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.commands.asking import answers
 from agtrace.commands.errors import explained
 from agtrace.index.reader import Reader

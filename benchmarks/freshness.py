@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 import orjson
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.run import index, refresh
 
 from agtrace.index.reader import Index

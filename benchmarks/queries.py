@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, TypeVar
 
-from agtrace_indexer.index.questions import events
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries import events
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 

@@ -28,7 +28,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.redact import engine, rules
 from agtrace_indexer.run import index
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.settings.model import Settings
 from benchmarks import reading
 from benchmarks.masking import MEGABYTES, by_agent, joined, log_folder, texts, up_to, without_masking

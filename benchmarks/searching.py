@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.search.matching import Contains, Deadline
 from agtrace.search.scan import Hits, Place, Question, snapshot_of

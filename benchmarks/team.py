@@ -28,7 +28,7 @@ from agtrace_team.connection import connect
 from agtrace_team.push import Audience, Push, chosen
 from agtrace_team.server import Server
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
 from benchmarks import corpus, queries

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.answers.telemetry.recorder import Origin, Recorder, request_of
 from agtrace.answers.telemetry.store import Request, append

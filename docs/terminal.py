@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.text import Text
 from textual.widgets import Input
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.commands.pick import _Source
 from agtrace.render.picker import Picker

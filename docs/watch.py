@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agtrace.answers.lookout import Lookout
+from agtrace.answers.activity_poller import Lookout
 from agtrace.commands.watch import _Source
 from agtrace.render.tui import WatchApp
 from agtrace.sessions.prices import load as load_prices

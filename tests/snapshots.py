@@ -20,7 +20,7 @@ from typing import Any
 
 from agtrace_indexer.run import index
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.index.questions import events as stored_events
-from agtrace_indexer.index.questions.events import Event
-from agtrace_indexer.index.questions.sessions import Session, last_piece
+from agtrace_indexer.index.queries import events as stored_events
+from agtrace_indexer.index.queries.events import Event
+from agtrace_indexer.index.queries.sessions import Session, last_piece
 from agtrace_indexer.logs.content import last_records
 from agtrace_indexer.providers.provider import Agent, Phase
 from agtrace_indexer.providers.registry import AGENTS
@@ -114,7 +114,7 @@ def _asks(connection: sqlite3.Connection, event: Event) -> bool:
 
 
 def _text(connection: sqlite3.Connection, event: Event) -> str:
-    from agtrace_indexer.index.questions.events import with_texts
+    from agtrace_indexer.index.queries.events import with_texts
 
     (stored,) = with_texts(connection, [event])
     return stored.text

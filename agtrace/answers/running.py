@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from agtrace_indexer.index.questions import events, sessions, turns
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.usage import Among, filled, largest_request
+from agtrace_indexer.index.queries import events, sessions, turns
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
+from agtrace_indexer.index.queries.usage import Among, filled, largest_request
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
 

@@ -9,9 +9,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agtrace_indexer.index.questions import events, upkeep
-from agtrace_indexer.index.questions.events import with_texts
-from agtrace_indexer.index.questions.usage import taken
+from agtrace_indexer.index.queries import events, upkeep
+from agtrace_indexer.index.queries.events import with_texts
+from agtrace_indexer.index.queries.usage import taken
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth

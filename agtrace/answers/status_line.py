@@ -134,7 +134,7 @@ def _known(session: Mapping[str, Any], database: Path) -> _Known:
 
 
 def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
-    from agtrace_indexer.index.questions import sessions, usage
+    from agtrace_indexer.index.queries import sessions, usage
 
     here = sessions.with_id(connection, uid) if isinstance(uid, str) else None
     waiting = sum(_waiting(connection, None if here is None else here.id))
@@ -146,7 +146,7 @@ def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
 
 
 def _waiting(connection: sqlite3.Connection, here: int | None) -> Iterator[bool]:
-    from agtrace_indexer.index.questions import sessions
+    from agtrace_indexer.index.queries import sessions
 
     from agtrace.answers.doing import doing
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from agtrace.answers.desk import Answers
+    from agtrace.answers.service import Answers
     from agtrace.report.selection import Selection
     from agtrace.sessions.listing import Described
     from agtrace.sessions.prices import PriceTable
@@ -89,7 +89,7 @@ def answers() -> Answers:
 
     Raises `SettingError` for prices that can't be used; a server continues without them.
     """
-    from agtrace.answers.desk import Answers
+    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options

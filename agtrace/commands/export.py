@@ -88,7 +88,7 @@ def export(
 
 def _export_all(path: Path, *, force: bool) -> None:
     """Write all sessions into a database, a table for each view of `agtrace sql`."""
-    from agtrace_indexer.index.questions.views import export
+    from agtrace_indexer.index.queries.views import export
 
     from agtrace.tools.run_sql import views_of
 

@@ -161,7 +161,7 @@ def _missed(chosen: Settings) -> dict[str, Any]:
     from pathlib import Path
 
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import upkeep
+    from agtrace_indexer.index.queries import upkeep
     from agtrace_indexer.providers import unread
 
     home = Path(chosen.environment.get("HOME") or Path.home())
@@ -185,7 +185,7 @@ def _not_read(missed: dict[str, Any]) -> Iterator[str]:
 
 def _by_agent(database: Path) -> Iterator[str]:
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import upkeep
+    from agtrace_indexer.index.queries import upkeep
     from agtrace_indexer.providers.registry import AGENTS
 
     with closing(open_read_only(database)) as connection:

@@ -124,7 +124,7 @@ def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     import sqlite3
 
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import sessions
+    from agtrace_indexer.index.queries import sessions
 
     from agtrace.settings.environment import data_dir
     from agtrace.text.lines import unbroken

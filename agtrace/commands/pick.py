@@ -13,7 +13,7 @@ import click
 from agtrace.commands.asking import usable
 
 if TYPE_CHECKING:
-    from agtrace.answers.desk import Answers
+    from agtrace.answers.service import Answers
     from agtrace.conversation.items import Followed
     from agtrace.render.picker import Row
 
@@ -26,7 +26,7 @@ def pick(context: click.Context) -> None:
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         click.echo(context.get_help())
         context.exit(2)
-    from agtrace.answers.desk import Answers
+    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
     from agtrace.render.picker import Picker
     from agtrace.sessions.prices import load as load_prices

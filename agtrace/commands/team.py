@@ -316,7 +316,7 @@ def _sessions(settings: Settings, done: Pushed) -> Iterator[str]:
     Then one for each that would be removed.
     """
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import sessions
+    from agtrace_indexer.index.queries import sessions
 
     from agtrace.render.terminal import plain_line
     from agtrace.sessions.projects import labels

@@ -19,7 +19,7 @@ from agtrace.commands.options import plain_json, session_ids, settings_options
 from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
-    from agtrace.answers.lookout import Lookout
+    from agtrace.answers.activity_poller import Lookout
     from agtrace.conversation.items import Followed
     from agtrace.web.site import Site
 
@@ -42,7 +42,7 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     Enter follows one session, or start with its id. Whether a tool runs or waits for your permission is in hardly any
     log: such a session is shown as working, or asking permission, and as idle after ten minutes without a line.
     """
-    from agtrace.answers.lookout import Lookout
+    from agtrace.answers.activity_poller import Lookout
     from agtrace.sessions.prices import load as load_prices
 
     settings = usable()
@@ -113,7 +113,7 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
       agtrace open fb3cff44:812
       agtrace open src/store.py         who wrote each line, and for which request
     """
-    from agtrace.answers.desk import Answers
+    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
     from agtrace.serving.ending import end
     from agtrace.sessions.prices import load as load_prices

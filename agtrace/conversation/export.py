@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from agtrace_indexer.index.questions.events import Event, StoredEvent, text_reader
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries.events import Event, StoredEvent, text_reader
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.reader.images import images_of
 from agtrace_schema.events import EventType, Outcome

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
-from agtrace_indexer.index.questions import events, sessions, turns
-from agtrace_indexer.index.questions.events import Event, Placed, StoredEvent, text_reader
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, sessions, turns
+from agtrace_indexer.index.queries.events import Event, Placed, StoredEvent, text_reader
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionStats, WithChildren
 from agtrace_schema.events import EventType, Outcome, UserKind
@@ -30,7 +30,7 @@ from agtrace.sessions.listing import session_head
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import human_words
+from agtrace.sessions.quotes import human_words
 from agtrace.sessions.terms import ENDINGS
 from agtrace.sessions.turns import check_turn, telling_argument
 from agtrace.text.failing_lines import found as failures_in

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.index.opening import path_of
-from agtrace_indexer.index.questions import histories, sessions
-from agtrace_indexer.index.questions.queries import is_team
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import histories, sessions
+from agtrace_indexer.index.queries.base import is_team
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema import analysis
 from agtrace_schema.analysis import (

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.opening import open_read_only, path_of
-from agtrace_indexer.index.questions import histories, sessions
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import histories, sessions
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.parallel.processes import Crew, end_with_input
 from agtrace_schema.analysis import ContextPoint, Evidence, Insight, Share, Timeline, TimelineEntry, TokenShares
 from agtrace_schema.events import Outcome
@@ -44,7 +44,7 @@ from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, read_history
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
-from agtrace.sessions.said import human_words
+from agtrace.sessions.quotes import human_words
 from agtrace.sessions.terms import believable, failures_known
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line, shown_path

@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
-from agtrace_indexer.index.questions import histories
-from agtrace_indexer.index.questions.histories import PastEvent
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import histories
+from agtrace_indexer.index.queries.histories import PastEvent
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, Provider, UserKind
 from msgspec import Struct

@@ -30,7 +30,7 @@ from agtrace.render.terminal import (
     plain_line,
     summary,
 )
-from agtrace.sessions.said import line_of
+from agtrace.sessions.quotes import line_of
 from agtrace.text.next_call import NextCall, command
 from agtrace.text.numbers import counted, dollars, duration, least, short, spent
 from agtrace.times import when

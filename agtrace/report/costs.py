@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from agtrace_indexer.events.json_values import fields
-from agtrace_indexer.index.questions import sessions, usage
-from agtrace_indexer.index.questions.queries import is_team
-from agtrace_indexer.index.questions.usage import Among, ModelSums
+from agtrace_indexer.index.queries import sessions, usage
+from agtrace_indexer.index.queries.base import is_team
+from agtrace_indexer.index.queries.usage import Among, ModelSums
 from agtrace_indexer.logs.content import last_records
 from agtrace_schema.reports import Costs, Limit, ModelTokens, Spent
 from agtrace_schema.requests import CostBy

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median_low
 
-from agtrace_indexer.index.questions import landmarks
-from agtrace_indexer.index.questions.calls import by_session
+from agtrace_indexer.index.queries import landmarks
+from agtrace_indexer.index.queries.calls import by_session
 from agtrace_schema.analysis import (
     Ending,
     Figures,

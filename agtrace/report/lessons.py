@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.reports import Lesson, Lessons, Unsolved
 
 from agtrace.health.analysis import examinations

@@ -25,10 +25,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from agtrace_indexer.index.projects import project_root
-from agtrace_indexer.index.questions import events, files, sessions
-from agtrace_indexer.index.questions.events import text_reader
-from agtrace_indexer.index.questions.files import Use
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, files, sessions
+from agtrace_indexer.index.queries.events import text_reader
+from agtrace_indexer.index.queries.files import Use
+from agtrace_indexer.index.queries.sessions import Session
 
 from agtrace.health.facts.changes import Edit, Replacement, edits, tells
 from agtrace.problems import UnknownProject

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from agtrace_indexer.index.opening import path_of
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.queries import sessions
 from agtrace_schema.analysis import Analysis, Change, Insight, Report, ReportedSession, Timeline
 from msgspec import Struct
 from msgspec.structs import replace

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from agtrace_indexer.index.questions import events, upkeep
-from agtrace_indexer.index.questions.events import text_reader
+from agtrace_indexer.index.queries import events, upkeep
+from agtrace_indexer.index.queries.events import text_reader
 from agtrace_indexer.redact import redact
 from agtrace_indexer.redact.engine import looking
 

@@ -11,8 +11,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import sessions
+from agtrace_indexer.index.queries.sessions import Session
 from msgspec import Struct
 
 from agtrace.report.wording import AGENTS

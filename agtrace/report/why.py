@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from agtrace_indexer.index.questions import events, landmarks, sessions, turns
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, landmarks, sessions, turns
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_schema.patterns import later

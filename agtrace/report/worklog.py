@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
-from agtrace_indexer.index.questions import landmarks, turns
+from agtrace_indexer.index.queries import landmarks, turns
 from agtrace_schema.analysis import Deed, WorkedProject, WorkedSession, Worklog, WorkRequest
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.reports import Spent

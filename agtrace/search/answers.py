@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from agtrace_indexer.index.questions import calls, events, sessions, turns
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
-from agtrace_indexer.index.questions.ranking import RankedEvent
-from agtrace_indexer.index.questions.sessions import Session, people_of
+from agtrace_indexer.index.queries import calls, events, sessions, turns
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries.ranking import RankedEvent
+from agtrace_indexer.index.queries.sessions import Session, people_of
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import EventPreview, FoundSession, SearchResult, Worked
 from agtrace_schema.events import EventType, Outcome
@@ -30,7 +30,7 @@ from agtrace.sessions.events import aftermath, name_of, preview
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, said
+from agtrace.sessions.quotes import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, said
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso, local

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import attrgetter
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import projects, ranking, sessions
-from agtrace_indexer.index.questions.ranking import RankedEvent, Word
+from agtrace_indexer.index.queries import projects, ranking, sessions
+from agtrace_indexer.index.queries.ranking import RankedEvent, Word
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.ranked_words import query_words

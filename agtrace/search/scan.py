@@ -17,10 +17,10 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import matches
-from agtrace_indexer.index.questions.candidates import candidates_of_all
-from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span
-from agtrace_indexer.index.questions.sessions import newest_event
+from agtrace_indexer.index.queries import matches
+from agtrace_indexer.index.queries.candidates import candidates_of_all
+from agtrace_indexer.index.queries.matches import Block, EventFilters, FoundEvent, Span
+from agtrace_indexer.index.queries.sessions import newest_event
 from msgspec import Struct
 from msgspec.structs import replace
 

@@ -129,7 +129,7 @@ class Desk:
     def __init__(self, live: Live, observers: Sequence[Observer] = ()) -> None:
         from agtrace_indexer.parallel.pool import cores
 
-        from agtrace.answers.desk import (
+        from agtrace.answers.service import (
             Answers,  # takes 60 ms: it loads all our modules, sqlite3, the models and the redaction
         )
         from agtrace.answers.telemetry.recorder import Recorder

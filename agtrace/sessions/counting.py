@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import files
-from agtrace_indexer.index.questions.events import NOW, Snapshot
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import files
+from agtrace_indexer.index.queries.events import NOW, Snapshot
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.answers import TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile
 from agtrace_schema.patterns import later

@@ -11,9 +11,9 @@ from typing import Any
 
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
-from agtrace_indexer.index.questions import events, files, sessions, turns, usage
-from agtrace_indexer.index.questions.events import Event, StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, files, sessions, turns, usage
+from agtrace_indexer.index.queries.events import Event, StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_indexer.redact import redact
@@ -22,7 +22,7 @@ from agtrace_schema.events import EventType, Json, Outcome
 from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.sessions.query import find_event, last_event_of, short_id
-from agtrace.sessions.said import TEXT, asked_by, error_of, gist_of, opened, result_of
+from agtrace.sessions.quotes import TEXT, asked_by, error_of, gist_of, opened, result_of
 from agtrace.sessions.turns import telling_argument
 from agtrace.shaping.ladder import flattened
 from agtrace.text.lines import one_line, without_controls

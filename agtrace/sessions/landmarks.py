@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agtrace_indexer.index.questions import events, landmarks
-from agtrace_indexer.index.questions.events import with_texts
-from agtrace_indexer.index.questions.landmarks import Landmark
+from agtrace_indexer.index.queries import events, landmarks
+from agtrace_indexer.index.queries.events import with_texts
+from agtrace_indexer.index.queries.landmarks import Landmark
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Done, LandmarkItem
 from agtrace_schema.events import Json

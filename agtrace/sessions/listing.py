@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.index.questions import calls, events, files, landmarks, sessions, turns, usage
-from agtrace_indexer.index.questions.events import NOW, with_texts
-from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
-from agtrace_indexer.index.questions.usage import Among, largest_request
+from agtrace_indexer.index.queries import calls, events, files, landmarks, sessions, turns, usage
+from agtrace_indexer.index.queries.events import NOW, with_texts
+from agtrace_indexer.index.queries.sessions import Child, Session, SessionFilters, people_of
+from agtrace_indexer.index.queries.usage import Among, largest_request
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Outcome, OutcomeSource

@@ -12,11 +12,11 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from agtrace_indexer.events.searchable_text import without_preface
-from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
-from agtrace_indexer.index.questions import turns as stored_turns
-from agtrace_indexer.index.questions.events import Event, ReadText, Snapshot, StoredEvent, text_reader, with_texts
-from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.usage import Figures
+from agtrace_indexer.index.queries import calls, events, landmarks, sessions, usage
+from agtrace_indexer.index.queries import turns as stored_turns
+from agtrace_indexer.index.queries.events import Event, ReadText, Snapshot, StoredEvent, text_reader, with_texts
+from agtrace_indexer.index.queries.sessions import Session
+from agtrace_indexer.index.queries.usage import Figures
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import (
     CallQuote,
@@ -41,7 +41,7 @@ from agtrace.sessions.counting import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
-from agtrace.sessions.said import Quotes, arguments_quote, beginning, seen, telling
+from agtrace.sessions.quotes import Quotes, arguments_quote, beginning, seen, telling
 from agtrace.sessions.turns import StepUsage, telling_argument
 from agtrace.sessions.usage import Usage, model_totals, usage_of
 from agtrace.settings.limits import limits

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import projects
-from agtrace_indexer.index.questions.projects import Folder, Project, Repository
-from agtrace_indexer.index.questions.usage import Among
+from agtrace_indexer.index.queries import projects
+from agtrace_indexer.index.queries.projects import Folder, Project, Repository
+from agtrace_indexer.index.queries.usage import Among
 from agtrace_schema.answers import ProjectItem
 from agtrace_schema.patterns import later
 

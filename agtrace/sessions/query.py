@@ -6,9 +6,9 @@ import shlex
 import sqlite3
 from typing import Literal, NamedTuple
 
-from agtrace_indexer.index.questions import events, sessions
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, sessions
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.patterns import later
 from msgspec import Struct

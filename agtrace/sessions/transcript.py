@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat, takewhile
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import events as stored_events
-from agtrace_indexer.index.questions.events import StoredEvent, text_reader
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events as stored_events
+from agtrace_indexer.index.queries.events import StoredEvent, text_reader
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.redact import redact
 from agtrace_schema.events import EventType
 from agtrace_schema.patterns import later

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import events, turns, usage
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.turns import Ending, TokenCounts, Turn
-from agtrace_indexer.index.questions.usage import Figures
+from agtrace_indexer.index.queries import events, turns, usage
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
+from agtrace_indexer.index.queries.turns import Ending, TokenCounts, Turn
+from agtrace_indexer.index.queries.usage import Figures
 from agtrace_indexer.providers.provider import Notices
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, StepSummary, Tokens, TurnDetail, TurnOutcome, TurnOverview
@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidRange
-from agtrace.sessions.said import beginnings, error_of, seen
+from agtrace.sessions.quotes import beginnings, error_of, seen
 from agtrace.sessions.terms import failures_known, known_failures
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso

@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agtrace_indexer.index.questions import sessions, usage
-from agtrace_indexer.index.questions.sessions import Session, SessionFilters, people_of
-from agtrace_indexer.index.questions.turns import TokenCounts
-from agtrace_indexer.index.questions.usage import MEASURES, Among, ModelSums
+from agtrace_indexer.index.queries import sessions, usage
+from agtrace_indexer.index.queries.sessions import Session, SessionFilters, people_of
+from agtrace_indexer.index.queries.turns import TokenCounts
+from agtrace_indexer.index.queries.usage import MEASURES, Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 from agtrace_schema.requests import Sort
 from msgspec import Struct, field

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
 from agtrace_schema.model import dump
 from msgspec.structs import replace

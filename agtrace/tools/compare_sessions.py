@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from agtrace_indexer.index.questions import calls, events, sessions, turns
-from agtrace_indexer.index.questions.events import NOW, with_texts
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import calls, events, sessions, turns
+from agtrace_indexer.index.queries.events import NOW, with_texts
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.answers import ModelTotals
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
 from agtrace_schema.events import Outcome

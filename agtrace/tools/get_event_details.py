@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from agtrace_indexer.index.questions import files, turns
-from agtrace_indexer.index.questions.events import StoredEvent
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import files, turns
+from agtrace_indexer.index.queries.events import StoredEvent
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.answers import EventDetails, EventsAround
 from agtrace_schema.model import dump
 from agtrace_schema.requests import MOST_AROUND, Mode
 from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
-from agtrace.sessions import events, said
+from agtrace.sessions import events, quotes
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
@@ -94,7 +94,7 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
     connection, index = context.connection, event.event_index
     shown = short_id(connection, session.uid)
     last_event = last_event_of(connection, session)
-    lines = said.around(connection, session, index, most, last_event)
+    lines = quotes.around(connection, session, index, most, last_event)
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
         data=dump(EventsAround(session_id=shown, last_event=last_event, around=lines)),

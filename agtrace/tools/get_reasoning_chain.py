@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import events
-from agtrace_indexer.index.questions.events import Event, StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events
+from agtrace_indexer.index.queries.events import Event, StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import ReasoningChain, Thought
 from agtrace_schema.events import EventType

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Annotated, Any
 
 import orjson
-from agtrace_indexer.index.questions import events, sessions
-from agtrace_indexer.index.questions import turns as stored_turns
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events, sessions
+from agtrace_indexer.index.queries import turns as stored_turns
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.answers import (
     ChildItem,
     FailedExecution,
@@ -35,7 +35,7 @@ from agtrace.sessions import listing, parts, transcript, turns
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.parts import LISTS, FocusedQuotes, Section, Source
 from agtrace.sessions.query import find_session, last_event_of, short_id
-from agtrace.sessions.said import Quotes, last_message, open_call
+from agtrace.sessions.quotes import Quotes, last_message, open_call
 from agtrace.sessions.terms import failures_known
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits

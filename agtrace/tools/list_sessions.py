@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, Any
 
-from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.queries import is_team
-from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_indexer.index.queries import sessions
+from agtrace_indexer.index.queries.base import is_team
+from agtrace_indexer.index.queries.sessions import SessionFilters
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionItem, SessionList
 from agtrace_schema.model import dump_all

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.answers import Artifact
 from agtrace_schema.model import dump
 from msgspec import Meta, Struct
@@ -257,7 +257,7 @@ def _health(opening: _Opening) -> Reply:
 
 
 def _sql(opening: _Opening) -> Reply:
-    from agtrace_indexer.index.questions.views import DESCRIPTION
+    from agtrace_indexer.index.queries.views import DESCRIPTION
 
     return opening.reply("The views of run_sql", opening.text("ax://sql", "Call run_sql.", DESCRIPTION))
 

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Annotated, Any
 
 from agtrace_indexer.index.opening import path_of
-from agtrace_indexer.index.questions import events, sessions
-from agtrace_indexer.index.questions.queries import is_team
-from agtrace_indexer.index.questions.views import COMMON, VIEWS, Shown, Views
+from agtrace_indexer.index.queries import events, sessions
+from agtrace_indexer.index.queries.base import is_team
+from agtrace_indexer.index.queries.views import COMMON, VIEWS, Shown, Views
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Rows
 from agtrace_schema.model import dump

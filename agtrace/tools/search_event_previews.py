@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from agtrace_indexer.index.questions import events, sessions, turns
-from agtrace_indexer.index.questions.candidates import near_word
-from agtrace_indexer.index.questions.matches import EventFilters
-from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_indexer.index.queries import events, sessions, turns
+from agtrace_indexer.index.queries.candidates import near_word
+from agtrace_indexer.index.queries.matches import EventFilters
+from agtrace_indexer.index.queries.sessions import SessionFilters
 from agtrace_schema.answers import EventPreview, SearchResult
 from agtrace_schema.events import EventType
 from agtrace_schema.model import dump_all

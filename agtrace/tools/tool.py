@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agtrace_indexer.index.questions import turns, upkeep
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import turns, upkeep
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_schema.model import Model
 from agtrace_schema.reports import RequestMetrics
 from agtrace_schema.status import Health

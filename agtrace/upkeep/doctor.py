@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.maintenance import scrub_is_due
-from agtrace_indexer.index.questions import upkeep
+from agtrace_indexer.index.queries import upkeep
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.decoding import completed, decode
 from agtrace_indexer.logs.discovery import found_at

@@ -12,7 +12,7 @@ from typing import Any
 from agtrace_indexer.families.belonging import Logs
 from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.opening import one_moment, open_read_only
-from agtrace_indexer.index.questions import upkeep
+from agtrace_indexer.index.queries import upkeep
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.providers.registry import AGENTS

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
-from agtrace_indexer.index.questions import sessions, upkeep
-from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_indexer.index.queries import sessions, upkeep
+from agtrace_indexer.index.queries.sessions import SessionFilters
 from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.running import DAY_MS, asked
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.problems import InvalidParameter, SessionNotFound

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from agtrace_indexer.index.questions import calls, events, sessions, turns
-from agtrace_indexer.index.questions.events import NOW, Placed, Snapshot
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import calls, events, sessions, turns
+from agtrace_indexer.index.queries.events import NOW, Placed, Snapshot
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS as BY_NAME
 from agtrace_indexer.reader.images import Image, images_of
 from agtrace_schema.events import EventType

@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode
 
 import anyio
 import anyio.to_thread
-from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.queries import events
 from agtrace_schema.patterns import later
 from jinja2 import ChainableUndefined
 from starlette.applications import Starlette
@@ -40,7 +40,7 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import capture_library_logs
 from agtrace.conversation import html
 from agtrace.conversation.document import as_script, bundled, chart_library, environment, scripts, style
@@ -50,7 +50,7 @@ from agtrace.report.page.page import FACTS
 from agtrace.serving.connections import listen, run
 from agtrace.serving.ending import at_end
 from agtrace.sessions.query import find_event, find_session, short_id
-from agtrace.sessions.said import line_of
+from agtrace.sessions.quotes import line_of
 from agtrace.sessions.usage import snapshot_now
 from agtrace.text.next_call import text_of
 from agtrace.text.numbers import counted, percent, seconds, short

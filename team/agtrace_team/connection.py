@@ -1,4 +1,4 @@
-"""A connection to a team's database that answers the questions of `agtrace_indexer.index.questions`.
+"""A connection to a team's database that answers the questions of `agtrace_indexer.index.queries`.
 
 It offers what these use of a `sqlite3.Connection`, and raises the errors of `sqlite3`: whoever asks needn't know which
 engine answers. It only reads, and it sees what PostgreSQL lets the person see who logged in.
@@ -15,7 +15,7 @@ from re import Match
 from typing import Any
 
 import psycopg
-from agtrace_indexer.index.questions.matches import Ahead
+from agtrace_indexer.index.queries.matches import Ahead
 from agtrace_schema.patterns import later
 from psycopg import ClientCursor, errors
 from psycopg.adapt import Dumper, Loader

@@ -26,7 +26,7 @@ NAMED = (
 ANSWERING = """
 import json, os, signal, sys
 from click.testing import CliRunner
-import agtrace.answers.desk, agtrace.render, agtrace_indexer.parallel.pool, agtrace_indexer.run.work
+import agtrace.answers.service, agtrace.render, agtrace_indexer.parallel.pool, agtrace_indexer.run.work
 from pathlib import Path
 from agtrace.commands import group
 from agtrace_indexer import redact

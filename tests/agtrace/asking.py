@@ -21,9 +21,9 @@ import jsonschema
 from agtrace_indexer.run import index
 from agtrace_schema.wire import McpError, McpResponse, output_schema
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.telemetry.recorder import Origin
-from agtrace.sessions.said import line_of
+from agtrace.sessions.quotes import line_of
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.model import Settings
 from agtrace.shaping.shape import Answer

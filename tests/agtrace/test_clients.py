@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.settings import ABSOLUTE_MAX_BYTES

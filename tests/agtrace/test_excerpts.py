@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agtrace.sessions.said import excerpt, stems_in
+from agtrace.sessions.quotes import excerpt, stems_in
 
 AROUND = "The gauge of the northern harbour was read at noon. " * 20
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.queries import sessions
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.conversation.cleaning import Cleaner

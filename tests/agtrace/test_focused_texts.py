@@ -12,7 +12,7 @@ import pytest
 from agtrace_indexer.redact import redact
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.telemetry.store import Request
 from agtrace.settings.model import Pruner, ToolSettings
 from agtrace.shaping import focusing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.status import Metrics
 from agtrace.settings import load
 from agtrace.settings.model import Http

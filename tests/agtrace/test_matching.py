@@ -18,7 +18,7 @@ import anyio
 import pytest
 import regex
 from agtrace_indexer.index import word_index
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client

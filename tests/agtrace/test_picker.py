@@ -10,7 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.commands.pick import _Source
 from agtrace.render.picker import Choice, Picker

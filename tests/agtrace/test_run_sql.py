@@ -10,10 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agtrace_indexer.index.questions.views import COMMON, VIEWS
+from agtrace_indexer.index.queries.views import COMMON, VIEWS
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.settings.limits import STOP
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.run import index
 
 from agtrace.search.matching import Contains, Deadline

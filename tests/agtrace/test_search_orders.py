@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from agtrace_indexer.index import word_index as word_index
 from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.texts import blocks
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome

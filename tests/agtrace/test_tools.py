@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.providers.registry import AGENTS
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.index.trouble import Freshness
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import Asker, claude_log

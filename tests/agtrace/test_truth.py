@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agtrace.index.reader as reading
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.render.doctor import doctor
 from agtrace.render.lists import sessions
 from agtrace.settings.live import Loaded

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.health.examine import timeline
 from agtrace.health.history import read_history
 from agtrace.sessions.prices import load

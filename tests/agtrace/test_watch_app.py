@@ -19,7 +19,7 @@ from agtrace_indexer.run import index
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from agtrace.answers.lookout import Lookout
+from agtrace.answers.activity_poller import Lookout
 from agtrace.commands.watch import _Source
 from agtrace.render.tui import WatchApp
 from agtrace.sessions.prices import load as load_prices

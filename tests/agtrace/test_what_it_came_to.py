@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.telemetry.recorder import Origin
-from agtrace.sessions.said import TEXT
+from agtrace.sessions.quotes import TEXT
 from agtrace.settings.limits import STOP
 from tests.agtrace.asking import Asker, best_in, claude_log
 from tests.indexer.test_codex_families import T0, Rollout

@@ -16,7 +16,7 @@ from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.settings.model import Settings
 from tests.conftest import SAMPLES
 

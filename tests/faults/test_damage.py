@@ -21,7 +21,7 @@ import pytest
 from agtrace_indexer.index.catalog import NotRebuilt, old_files
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import Busy, open_read_only, write_lock
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
 from agtrace_indexer.run import index
 from agtrace_indexer.run.rebuild import Rebuilt, damage_in, rebuild
@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.index.trouble import explained
 from agtrace.search.matching import Contains, Deadline

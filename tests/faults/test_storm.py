@@ -23,7 +23,7 @@ from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.reader import plan, reader
 from agtrace_indexer.run import index
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.index.trouble import damage_in
 from agtrace.settings.model import Settings
 from tests.agtrace.terminal import AGTRACE

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.queries import sessions
 from agtrace_indexer.run import index
 
 from agtrace.health.finding import Detector, Finding

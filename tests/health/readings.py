@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import correlation, mean
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.queries import sessions
 from agtrace_indexer.run import index
 from agtrace_schema.analysis import Analysis
 

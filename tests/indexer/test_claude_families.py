@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Record
-from agtrace_indexer.index.questions.usage import Among, not_understood
+from agtrace_indexer.index.queries.usage import Among, not_understood
 from agtrace_indexer.run import index
 
 from tests.contents import contents, texts

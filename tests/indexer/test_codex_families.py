@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer.index.questions.usage import Among, not_understood
+from agtrace_indexer.index.queries.usage import Among, not_understood
 from agtrace_indexer.run import index
 
 T0 = 1_780_000_000_000

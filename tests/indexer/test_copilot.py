@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Settlement
-from agtrace_indexer.index.questions.usage import Among
+from agtrace_indexer.index.queries.usage import Among
 from agtrace_indexer.providers.copilot import COPILOT, parser
 from agtrace_indexer.run import index
 from agtrace_schema.events import (

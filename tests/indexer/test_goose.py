@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record
-from agtrace_indexer.index.questions.usage import Among, not_understood
+from agtrace_indexer.index.queries.usage import Among, not_understood
 from agtrace_indexer.providers.goose import parser as goose
 from agtrace_indexer.run import index
 from agtrace_schema.events import (

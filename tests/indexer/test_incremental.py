@@ -17,7 +17,7 @@ from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES

@@ -15,7 +15,7 @@ from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.queries.matches import EventFilters
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
 

@@ -17,7 +17,7 @@ from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
 from agtrace_indexer.texts.blocks import unpack
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import copy_of_samples

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import open_database
-from agtrace_indexer.index.questions.candidates import candidates_of_all
+from agtrace_indexer.index.queries.candidates import candidates_of_all
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
 from agtrace_indexer.texts.blocks import BlockText, pack
 from hypothesis import example, given, settings
@@ -271,7 +271,7 @@ def lost(connection: sqlite3.Connection, blocks: dict[int, list[bytes]], query: 
 @pytest.fixture
 def narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """What few blocks hold is narrowed down by all words of a query, as in a large index."""
-    monkeypatch.setattr("agtrace_indexer.index.questions.candidates._FEW", 0)
+    monkeypatch.setattr("agtrace_indexer.index.queries.candidates._FEW", 0)
 
 
 @pytest.mark.thorough

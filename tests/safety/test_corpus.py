@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.questions.views import VIEWS
+from agtrace_indexer.index.queries.views import VIEWS
 
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, query

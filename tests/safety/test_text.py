@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.questions.views import VIEWS
+from agtrace_indexer.index.queries.views import VIEWS
 from hypothesis import given
 from hypothesis import strategies as st
 

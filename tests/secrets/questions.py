@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import HOUR, YEAR

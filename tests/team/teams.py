@@ -17,7 +17,7 @@ from agtrace_team.connection import TeamConnection, connect
 from agtrace_team.push import Audience, Push, Pushed, chosen
 from agtrace_team.server import Server
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.settings import load
 
 NOBODY: Callable[[str, str], bool] = lambda _provider, _id: False  # noqa: E731

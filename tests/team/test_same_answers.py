@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
-from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_indexer.index.queries import sessions
+from agtrace_indexer.index.queries.sessions import SessionFilters
 from agtrace_schema.requests import Section, Sort
 from agtrace_team.server import Server
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.report.selection import Selection
 from agtrace.sessions import prices
 from agtrace.web import lists, session

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers.desk import Answers
+from agtrace.answers.service import Answers
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import best_in, claude_log
 from tests.agtrace.live_logs import Claude

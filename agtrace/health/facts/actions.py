@@ -16,7 +16,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
 from agtrace.health.history import Call, Entry, History, Notice, Said
-from agtrace.sessions.said import human_words, seen
+from agtrace.sessions.quotes import human_words, seen
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import named as in_words
 from agtrace.text.lines import one_line

@@ -29,7 +29,7 @@ from agtrace.health.facts.checks import is_check
 from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.facts.redone import again, said_to_fail
 from agtrace.health.history import Call, History, Message, Notice, Said, derived
-from agtrace.sessions.said import human_words
+from agtrace.sessions.quotes import human_words
 from agtrace.text.failing_lines import found as failures_in
 
 _LONGEST = 1_500

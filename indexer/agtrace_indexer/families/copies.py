@@ -17,7 +17,7 @@ from typing import NamedTuple
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import as_json
+from agtrace_indexer.index.queries.base import as_json
 from agtrace_indexer.index.sums import changes_from, sum_session, sum_turns
 from agtrace_indexer.providers.registry import AGENTS
 

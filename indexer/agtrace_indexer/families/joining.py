@@ -24,7 +24,7 @@ from agtrace_indexer.families.copies import (
     logged_twice,
     show_again,
 )
-from agtrace_indexer.index.questions.queries import as_json
+from agtrace_indexer.index.queries.base import as_json
 from agtrace_indexer.providers.registry import AGENTS
 
 _DEEPEST = 64

@@ -16,7 +16,7 @@ from typing import Any
 
 from agtrace_schema.database import VERSION
 
-from agtrace_indexer.index.questions.queries import is_team
+from agtrace_indexer.index.queries.base import is_team
 
 _LARGE_WAL = 24 * 1024 * 1024
 """Bytes of a write-ahead log from which it is emptied; the next transaction writes up to 20 MB."""

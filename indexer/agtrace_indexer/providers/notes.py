@@ -238,7 +238,7 @@ def known(*paths: str) -> Known:
 def check_usage(usage: Any, expected: Known, state: LogState, place: str = "usage/") -> None:
     """Note the fields with a value that a parser doesn't know, or that is below zero: what they count is in no figure.
 
-    So the totals of this log aren't exact (`index.questions.usage.not_understood`).
+    So the totals of this log aren't exact (`index.queries.usage.not_understood`).
     """
     for name, value in usage.items() if isinstance(usage, dict) else ():
         inner = None if not value or (isinstance(value, (int, float)) and value < 0) else expected.get(name)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.index.questions.events import Event, StoredEvent
+from agtrace_indexer.index.queries.events import Event, StoredEvent
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found, in_pieces, known_as

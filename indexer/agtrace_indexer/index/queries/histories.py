@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.opening import Busy, write_lock
-from agtrace_indexer.index.questions.queries import COUNTED, as_json, pairs, rows, tuples, value, values
+from agtrace_indexer.index.queries.base import COUNTED, as_json, pairs, rows, tuples, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _EVENTS = f"""

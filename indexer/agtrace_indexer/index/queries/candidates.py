@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from agtrace_indexer.index.opening import is_damage
-from agtrace_indexer.index.questions.queries import is_team, value, values
+from agtrace_indexer.index.queries.base import is_team, value, values
 from agtrace_indexer.index.team_words import grams_of_query
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, find, words_in_query
 

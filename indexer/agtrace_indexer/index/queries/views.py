@@ -17,7 +17,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.opening import open_to_read
-from agtrace_indexer.index.questions.queries import CODES, COUNTED
+from agtrace_indexer.index.queries.base import CODES, COUNTED
 from agtrace_indexer.index.sums import TOTAL
 from agtrace_indexer.redact import redact
 

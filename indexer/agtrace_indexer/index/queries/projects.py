@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.projects import is_scratch
-from agtrace_indexer.index.questions.queries import BELOW, REPOSITORY, rows, tuples, values
-from agtrace_indexer.index.questions.usage import ENDED
+from agtrace_indexer.index.queries.base import BELOW, REPOSITORY, rows, tuples, values
+from agtrace_indexer.index.queries.usage import ENDED
 
 _ACTIVE = f"""
 WITH active AS (

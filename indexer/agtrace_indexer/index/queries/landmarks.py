@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 
-from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.events import Snapshot
+from agtrace_indexer.index.queries.base import (
     COUNTED,
     GIVEN,
     IS_COMMIT,

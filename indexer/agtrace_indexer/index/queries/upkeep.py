@@ -9,7 +9,7 @@ from typing import Any
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.base import (
     BELOW,
     FILES,
     OF_PROJECTS,

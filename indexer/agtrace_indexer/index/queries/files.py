@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.events import Snapshot
+from agtrace_indexer.index.queries.base import (
     CODES,
     COUNTED,
     HAS_PATH,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.base import (
     BELOW,
     COUNTED,
     GIVEN,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, GIVEN, as_json, rows, value, values
+from agtrace_indexer.index.queries.base import CODES, COUNTED, GIVEN, as_json, rows, value, values
 from agtrace_indexer.index.sums import TOTAL
 
 

@@ -11,8 +11,8 @@ from agtrace_schema.codes import OUTCOME_CODE
 from agtrace_schema.events import Outcome
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.events import Snapshot
+from agtrace_indexer.index.queries.base import (
     CODES,
     COUNTED,
     GIVEN,
@@ -31,7 +31,7 @@ from agtrace_indexer.index.questions.queries import (
     rows,
     tuples,
 )
-from agtrace_indexer.index.questions.turns import TOKEN_COLUMNS, Step, TokenCounts
+from agtrace_indexer.index.queries.turns import TOKEN_COLUMNS, Step, TokenCounts
 from agtrace_indexer.index.sums import CONTEXT_CLASS, MODEL_USAGE, TOTAL, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"

@@ -12,7 +12,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.base import (
     CODES,
     COUNTED,
     GIVEN,
@@ -26,7 +26,7 @@ from agtrace_indexer.index.questions.queries import (
     rows,
     value,
 )
-from agtrace_indexer.index.questions.turns import Step
+from agtrace_indexer.index.queries.turns import Step
 
 if TYPE_CHECKING:
     from agtrace_indexer.texts.blocks import BlockText

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from agtrace_indexer.index.questions import events
-from agtrace_indexer.index.questions.events import StoredEvent, with_texts
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.queries import events
+from agtrace_indexer.index.queries.events import StoredEvent, with_texts
+from agtrace_indexer.index.queries.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.events import EventType, Outcome

@@ -11,7 +11,7 @@ from agtrace_schema.events import ILL_ENDED, EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import (
+from agtrace_indexer.index.queries.base import (
     FOUND,
     GIVEN,
     HAS_PATH,
