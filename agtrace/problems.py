@@ -122,12 +122,12 @@ class SessionNotFound(Problem):
     code = "session_not_found"
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
-        from agtrace.text.lines import named  # importers of the settings alone don't need it
+        from agtrace.text.lines import name_in_sentence  # importers of the settings alone don't need it
         from agtrace.text.next_call import call
 
         near = list(nearest)
-        also = f"; nearest: {', '.join(named(id, _LONGEST_ID) for id in near)}" if near else ""
-        given = named(session_id, _LONGEST_GIVEN)
+        also = f"; nearest: {', '.join(name_in_sentence(id, _LONGEST_ID) for id in near)}" if near else ""
+        given = name_in_sentence(session_id, _LONGEST_GIVEN)
         super().__init__(f"Session not found: {given}{also}", None, session_id=session_id, nearest=near)
         self.hint = call("list_sessions").saying("shows the ids of the newest sessions")
         self.untrusted = bool(near)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.commands.asking import answers
 from agtrace.commands.errors import explained
 from agtrace.index.reader import Reader
@@ -131,7 +131,7 @@ def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> li
     return [(short_id(connection, uid), event and event[0]) for (_, uid), event in zip(found, largest, strict=True)]
 
 
-def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:
+def measure(answers: Service, sessions: Iterable[tuple[str, int | None]]) -> Sizes:
     """Make all calls for these sessions, each given with its largest event, and return the sizes of the answers."""
     found: dict[str, list[tuple[int, int, str | None]]] = {}
     for session, call in _calls(sessions):

@@ -17,7 +17,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive
-from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.discovery import LogFile, walk
 from agtrace_indexer.parallel import worker
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import fields
@@ -32,7 +32,7 @@ MEGABYTES = 10
 
 _BUFFER = 64 * 1024
 
-Logs = Mapping[Provider, Sequence[Found]]
+Logs = Mapping[Provider, Sequence[LogFile]]
 
 
 class _Nothing:
@@ -73,7 +73,7 @@ def log_folder(given: Path | None, temporary: Path) -> Path:
 
 def by_agent(folder: Path) -> Logs:
     """Return the logs below a folder by the agent that wrote them, recognised by their content."""
-    logs: dict[Provider, list[Found]] = {}
+    logs: dict[Provider, list[LogFile]] = {}
     with without_masking():
         for found in walk([str(folder)]):
             agent = None if found.oddity else _agent(found)
@@ -83,7 +83,7 @@ def by_agent(folder: Path) -> Logs:
     return {agent: logs[agent] for agent in AGENTS if agent in logs}
 
 
-def _agent(found: Found) -> Provider | None:
+def _agent(found: LogFile) -> Provider | None:
     with closing(_read(found)) as connection:
         row = connection.execute("SELECT provider FROM session").fetchone()
     return row[0] if row else None
@@ -119,7 +119,7 @@ def joined(texts: Iterable[str]) -> list[str]:
     return ["\n".join(buffer) for buffer in buffers]
 
 
-def _texts(files: Iterable[Found]) -> Iterator[str]:
+def _texts(files: Iterable[LogFile]) -> Iterator[str]:
     with without_masking():
         for found in files:
             with closing(_read(found)) as connection:
@@ -128,7 +128,7 @@ def _texts(files: Iterable[Found]) -> Iterator[str]:
     strings.start()
 
 
-def _read(found: Found) -> sqlite3.Connection:
+def _read(found: LogFile) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
     connection.deserialize(worker.read([found], Tombstones(), Archive(Path(), enabled=False))[0])
     return connection

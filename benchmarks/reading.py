@@ -17,7 +17,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.parallel import worker
 from agtrace_indexer.parallel.pool import portions
 from agtrace_indexer.providers.registry import AGENTS
@@ -37,7 +37,7 @@ def report(logs: Logs, megabytes: float) -> str:
     return table(_HEAD, rows)
 
 
-def _row(name: str, files: Sequence[Found], megabytes: float) -> list[str]:
+def _row(name: str, files: Sequence[LogFile], megabytes: float) -> list[str]:
     size = sum(found.size for found in files) / 1e6
     turns = max(TURNS, round(megabytes / size))
     cut = portions(list(files))
@@ -59,7 +59,7 @@ def _row(name: str, files: Sequence[Found], megabytes: float) -> list[str]:
     ]
 
 
-def _seconds(cut: Iterable[list[Found]], *, search: bool) -> float:
+def _seconds(cut: Iterable[list[LogFile]], *, search: bool) -> float:
     """Return the processor time in seconds to read the files into an index for each portion."""
     strings.start()
     with nullcontext() if search else without_masking():

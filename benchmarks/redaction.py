@@ -28,7 +28,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.redact import engine, rules
 from agtrace_indexer.run import index
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.settings.model import Settings
 from benchmarks import reading
 from benchmarks.masking import MEGABYTES, by_agent, joined, log_folder, texts, up_to, without_masking
@@ -112,7 +112,7 @@ def _answers(folder: Path, rounds: int) -> str:
     """Measure the median time of an answer with and without masking on the way out."""
     with closing(_opened(folder)) as connection:
         questions = _questions(connection)
-    answers = Answers(Settings(data_dir=folder, environment={"HOME": str(folder / "nobody")}), log=lambda _: None)
+    answers = Service(Settings(data_dir=folder, environment={"HOME": str(folder / "nobody")}), log=lambda _: None)
     answered = [question for question in questions if not answers.ask(*question).is_error]
     pairs = [_pair(partial(answers.ask, *question), rounds) for question in answered]
     masked, plain = map(list, zip(*pairs, strict=True))

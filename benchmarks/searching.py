@@ -14,8 +14,8 @@ from pathlib import Path
 import anyio
 from agtrace_indexer.index.queries.matches import EventFilters
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.search.matching import Contains, Deadline
 from agtrace.search.scan import Hits, Place, Question, snapshot_of
 from agtrace.sessions.projects import resolved
@@ -110,7 +110,7 @@ def in_process(connection: sqlite3.Connection, chosen: Sequence[Query], rounds: 
 async def _measure(machine: Machine, logs: Path, timed: list[Timed], rounds: int) -> None:
     """Run every query in every way, one way after the other, in every round; the first round only warms up."""
     connection = machine.connect()
-    answers = Answers(machine.settings, log=silent)
+    answers = Service(machine.settings, log=silent)
     commands = set(range(0, len(timed), max(1, len(timed) // (COMMANDS_A_ROUND * rounds))))
     async with connected(machine) as client:
         for round_number in range(rounds + 1):
@@ -137,7 +137,7 @@ def _clocked(step: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def _ask(answers: Answers, query: Query) -> None:
+def _ask(answers: Service, query: Query) -> None:
     given = answers.ask(SEARCH, query.arguments)
     if given.is_error:
         raise AssertionError(f"{query}: {given.text}")
@@ -155,7 +155,7 @@ def _search(connection: sqlite3.Connection, query: Query, behind: Place | None =
 
 def _expressions(machine: Machine, logs: Path, rounds: int) -> str:
     """Return how long regular expressions without a literal take."""
-    answers, gigabytes = Answers(machine.settings, log=silent), size_of(logs) / 1e9
+    answers, gigabytes = Service(machine.settings, log=silent), size_of(logs) / 1e9
     rows = []
     for expression in EXPRESSIONS:
         times = [_clocked(partial(_ask_for, answers, expression)) / 1000 for _ in range(rounds)]
@@ -167,7 +167,7 @@ def _expressions(machine: Machine, logs: Path, rounds: int) -> str:
     return table(head, rows)
 
 
-def _ask_for(answers: Answers, expression: str) -> None:
+def _ask_for(answers: Service, expression: str) -> None:
     given = answers.ask(SEARCH, {"query": expression, "regex": True})
     if given.is_error:
         raise AssertionError(f"{expression}: {given.text}")

@@ -28,8 +28,8 @@ from agtrace_team.connection import connect
 from agtrace_team.push import Audience, Push, chosen
 from agtrace_team.server import Server
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings import load
 from benchmarks import corpus, queries
 from benchmarks.__main__ import LOGS
@@ -150,9 +150,9 @@ def _questions(database: Path) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def _answers(database: Path, url: str | None) -> Answers:
+def _answers(database: Path, url: str | None) -> Service:
     environment = {"AGTRACE_DATA_DIR": str(database.parent), "HOME": str(database.parent / "nobody")}
-    return Answers(load({**environment, **({"AGTRACE_INDEX": url} if url else {})}), log=silent, refresh_seconds=60)
+    return Service(load({**environment, **({"AGTRACE_INDEX": url} if url else {})}), log=silent, refresh_seconds=60)
 
 
 def _asked(database: Path, server: Server) -> str:
@@ -160,7 +160,7 @@ def _asked(database: Path, server: Server) -> str:
     return _compared(database, engines)
 
 
-def _compared(database: Path, engines: dict[str, Answers]) -> str:
+def _compared(database: Path, engines: dict[str, Service]) -> str:
     """Ask two the same, in turns."""
     times: dict[str, dict[str, list[float]]] = {}
     for answers in engines.values():

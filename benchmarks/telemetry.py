@@ -19,8 +19,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.answers.telemetry.recorder import Origin, Recorder, request_of
 from agtrace.answers.telemetry.store import Request, append
 from agtrace.settings.limits import limits_for
@@ -50,7 +50,7 @@ def _costs(settings: Settings, rounds: int) -> Iterator[str]:
     """Yield the table of answers with and without recording."""
     off = replace(settings, telemetry=Telemetry(enabled=False))
     recorder = Recorder(settings.telemetry_file)
-    asked = {_ON: Answers(settings, log=silent, recorder=recorder), _OFF: Answers(off, log=silent, recorder=recorder)}
+    asked = {_ON: Service(settings, log=silent, recorder=recorder), _OFF: Service(off, log=silent, recorder=recorder)}
     rows, costs, medians = [], [], []
     for tool, given in _questions(asked[_OFF]):
         times: dict[str, list[float]] = {_ON: [], _OFF: []}
@@ -71,7 +71,7 @@ def _costs(settings: Settings, rounds: int) -> Iterator[str]:
     yield f"recording by itself: {made:.1f} us of the request's thread, {share:.2%} of the median answer"
 
 
-def _questions(answers: Answers) -> list[tuple[str, Mapping[str, Any]]]:
+def _questions(answers: Service) -> list[tuple[str, Mapping[str, Any]]]:
     """Return what is asked, of the newest session."""
     newest = answers.ask("list_sessions", {"limit": 1}).value["data"]["sessions"][0]["id"]
     return [
@@ -87,7 +87,7 @@ def _record_time(settings: Settings, times: int = 2_000) -> float:
     """Return the microseconds that the record of an answer takes to be made and handed over."""
     elsewhere = settings.telemetry_file.with_name("other.sqlite3")
     recorder, held = Recorder(elsewhere, most=10 * times), limits_for(settings, "list_sessions", "one")
-    given = Answers(settings, log=silent).ask("list_sessions", {})
+    given = Service(settings, log=silent).ask("list_sessions", {})
     began = time.perf_counter()
     for _ in range(times):
         recorder.record(request_of("list_sessions", {}, given, _WHO, held, at=time.time(), ms=1.0, id="0123456789ab"))

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.text import Text
 from textual.widgets import Input
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.commands.pick import _Source
 from agtrace.render.picker import Picker
 from agtrace.settings import load
@@ -75,7 +75,7 @@ def _drawn(typed: str, said: str) -> str:
 
 async def _picker() -> str:
     """Return what is seen after some words were typed."""
-    app = Picker(_Source(Answers(load(), refresh_seconds=0.3, log=silent, read=parse_options)))
+    app = Picker(_Source(Service(load(), refresh_seconds=0.3, log=silent, read=parse_options)))
     async with app.run_test(size=(_WIDTH, _HEIGHT)) as pilot:
         app.query_one("Input", Input).value = "database is locked"
         end = time.monotonic() + _SECONDS

@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agtrace.answers.activity_poller import Lookout
+from agtrace.answers.activity_poller import ActivityPoller
 from agtrace.commands.watch import _Source
 from agtrace.render.tui import WatchApp
 from agtrace.sessions.prices import load as load_prices
@@ -60,7 +60,7 @@ def _move(sample: Path, place: Path, last: datetime) -> None:
 
 
 async def _picture(now: float) -> str:
-    lookout = Lookout(load(), load_prices(None), within=3600, clock=lambda: now)
+    lookout = ActivityPoller(load(), load_prices(None), within=3600, clock=lambda: now)
     app = WatchApp(_Source(lookout))
     async with app.run_test(size=_SIZE) as pilot:
         end = time.monotonic() + _SECONDS

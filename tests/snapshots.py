@@ -20,8 +20,8 @@ from typing import Any
 
 from agtrace_indexer.run import index
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings import load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,14 +117,14 @@ def snapshots() -> Iterator[tuple[Path, str]]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {"HOME": folder, "AGTRACE_DATA_DIR": folder, "PATH": os.environ.get("PATH", ""), "TZ": "UTC"}
         index(Path(folder) / "index.sqlite3", [str(SAMPLES)])
-        answers = Answers(load(environment), refresh_seconds=60, log=silent)
+        answers = Service(load(environment), refresh_seconds=60, log=silent)
         for tool, requests in REQUESTS.items():
             given = (_answered(answers, tool, arguments) for arguments in requests)
             yield FOLDER / f"{tool}.md", f"# {tool}\n\n" + "\n".join(given)
         yield FOLDER / "terminal.md", "# The same for a person\n\n" + "\n".join(_printed(environment))
 
 
-def _answered(answers: Answers, tool: str, arguments: Mapping[str, Any]) -> str:
+def _answered(answers: Service, tool: str, arguments: Mapping[str, Any]) -> str:
     said = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     given = answers.ask(tool, arguments)
     shown = {name: part for name, part in given.value.items() if name != "budget"}

@@ -33,7 +33,7 @@ _LEAST_REST, _MOST_REST = 0.1, 0.5
 """The pause between two looks, however often the logs change: long looks have long ones."""
 
 
-class Lookout:
+class ActivityPoller:
     """Looks at the running sessions again and again. For one thread, but for `end`, `read` and `tried`."""
 
     def __init__(

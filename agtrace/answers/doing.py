@@ -18,7 +18,7 @@ from agtrace_indexer.providers.provider import Agent, Phase
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome, UserKind
 
-from agtrace.sessions.activity import Activity, OpenCall, Seen, activity
+from agtrace.sessions.activity import Activity, LogEnd, OpenCall, activity
 
 _EVENTS = 200
 """The last events that are looked at: more than one response has."""
@@ -39,7 +39,7 @@ def doing(
     agent = AGENTS[session.provider]
     events = stored_events.latest(connection, session.id, _EVENTS)
     last = last_thing(connection, events, agent)
-    seen = Seen(
+    seen = LogEnd(
         last=None if last is None else last.type,
         open_calls=open_calls(events, agent.tools),
         phase=None if session.gone else phase_of(last_piece(connection, session.path), agent),

@@ -72,7 +72,7 @@ def running(
     return Running(tuple(found), tuple(recent), asked_before, problem)
 
 
-def asked(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> str | None:
+def open_question(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> str | None:
     """Return what a session asked the human within a day, if nothing has happened since; else None.
 
     Times are milliseconds since 1970 UTC; `last_at` is when something happened last.

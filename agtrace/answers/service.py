@@ -22,19 +22,19 @@ from msgspec.structs import replace
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.status import Metrics, OversizedAlert, health
 from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, request_of
-from agtrace.answers.telemetry.store import Request, Wanted, metrics
+from agtrace.answers.telemetry.store import Request, RequestFilter, metrics
 from agtrace.index.reader import index_of
 from agtrace.index.trouble import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SearchTimeout, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
-from agtrace.settings.limits import Limits, holding, limits, limits_for, most_bytes, stopped
+from agtrace.settings.limits import Limits, limits, limits_for, most_bytes, stopped, use_limits
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.lines import LABEL, one_line
-from agtrace.text.next_call import call, taking_along
+from agtrace.text.next_call import call, with_arguments
 from agtrace.times import iso
 from agtrace.tools import ANSWERED
 from agtrace.tools.arguments import Arguments, parse
@@ -68,7 +68,7 @@ class _Priced(Struct, frozen=True):
     table: PriceTable
 
 
-class Answers:
+class Service:
     """Answers requests, for the MCP server and for the command line. Safe to use from several threads."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Answers:
         """
         started = time.monotonic()
         held = limits_for(self._live.current.settings, name, origin.connection)
-        with holding(held):
+        with use_limits(held):
             most = min(most_bytes(origin.client, held.settings.clients), held.settings.max_response_bytes)
             sent = self._sent.before(origin.connection, name, arguments)
             given = self._ask(self.tools[name], arguments, most, sent)
@@ -189,7 +189,7 @@ class Answers:
         )
 
     def _request_metrics(self, since: int | None) -> RequestMetrics:
-        wanted = Wanted(since=since, by="tool")
+        wanted = RequestFilter(since=since, by="tool")
         return metrics(self._settings.telemetry_file, wanted, self.dropped())
 
     def dropped(self) -> int | None:
@@ -199,7 +199,7 @@ class Answers:
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int, sent: Known) -> Answer:
         user, arguments = self._user_in(arguments)
-        with taking_along(user=user):
+        with with_arguments(user=user):
             try:
                 wanted = self._parse(tool.arguments, arguments)
                 fresh = self._index.refresh(self._refresh_seconds)
@@ -238,7 +238,7 @@ class Answers:
 
         The settings that are in force now hold meanwhile. Raises `Problem`.
         """
-        with holding(limits_for(self._live.current.settings, _READING)):
+        with use_limits(limits_for(self._live.current.settings, _READING)):
             try:
                 freshness = self._index.refresh(seconds)
                 self._index.note(_READING)
@@ -311,18 +311,18 @@ class Sent:
 
     def before(self, connection: str | None, tool: str, arguments: Mapping[str, Any]) -> Known:
         """Return what other calls than this one have sent: the same call has the same answer."""
-        this = _written(tool, arguments)
+        this = _call_text(tool, arguments)
         return {event: by for event, by in self._of.get(connection or "", {}).items() if by != this}
 
     def note(self, connection: str | None, tool: str, arguments: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Note the events in an answer."""
         if connection is not None:
-            known = {**dict.fromkeys(_events(data), _written(tool, arguments)), **self._of.get(connection, {})}
+            known = {**dict.fromkeys(_events(data), _call_text(tool, arguments)), **self._of.get(connection, {})}
             others = [(name, of) for name, of in [*self._of.items()] if name != connection][1 - _CONNECTIONS :]
             self._of = dict([*others, (connection, dict([*known.items()][:_EVENTS]))])
 
 
-def _written(tool: str, arguments: Mapping[str, Any]) -> str:
+def _call_text(tool: str, arguments: Mapping[str, Any]) -> str:
     return one_line(call(tool, **arguments).written, 2 * LABEL)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agtrace_indexer.index.queries import events, upkeep
 from agtrace_indexer.index.queries.events import with_texts
-from agtrace_indexer.index.queries.usage import taken
+from agtrace_indexer.index.queries.usage import answer_tokens
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
@@ -147,7 +147,7 @@ def estimates(connection: sqlite3.Connection) -> dict[str, Any]:
     from statistics import median
 
     found = []
-    for session, index, tokens in taken(connection, _CHECKED):
+    for session, index, tokens in answer_tokens(connection, _CHECKED):
         if tokens and tokens > 0:
             (read,) = with_texts(connection, events.several(connection, session, [index]))
             found.append(estimated_tokens(len(read.text)) / tokens)

@@ -26,7 +26,7 @@ _SECONDS = 0.05
 NOTHING = "agtrace: no session was given (Claude Code runs this as its statusLine command)"
 
 
-class _Known(NamedTuple):
+class _SessionFacts(NamedTuple):
     failed_calls: int | None = None
     """Of the session and its sub-agents; None for a session that isn't indexed."""
     context_tokens: int | None = None
@@ -39,7 +39,7 @@ def status_line(given: bytes, database: Path) -> str:
     session = _object(given)
     if not session:
         return NOTHING
-    known = _known(session, database)
+    known = _session_facts(session, database)
     cost = _number(_in(session, "cost").get("total_cost_usd"))
     parts = (
         _project(session),
@@ -120,29 +120,29 @@ def _short(tokens: float) -> str:
     return f"{tokens / 1e6:g}M" if tokens >= 1e6 else f"{tokens / 1e3:.0f}k" if tokens >= 1e3 else f"{tokens:.0f}"
 
 
-def _known(session: Mapping[str, Any], database: Path) -> _Known:
+def _session_facts(session: Mapping[str, Any], database: Path) -> _SessionFacts:
     """Return what the index knows; nothing without an index that can be read."""
     from agtrace_indexer.index.opening import open_read_only
 
     if not database.is_file():
-        return _Known()
+        return _SessionFacts()
     try:
         with closing(open_read_only(database)) as connection:
             return _read(connection, session.get("session_id"))
     except (sqlite3.Error, OSError, LookupError, ValueError, TypeError):  # a damaged index has anything in it
-        return _Known()
+        return _SessionFacts()
 
 
-def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
+def _read(connection: sqlite3.Connection, uid: Any) -> _SessionFacts:
     from agtrace_indexer.index.queries import sessions, usage
 
     here = sessions.with_id(connection, uid) if isinstance(uid, str) else None
     waiting = sum(_waiting(connection, None if here is None else here.id))
     if here is None:
-        return _Known(waiting=waiting)
+        return _SessionFacts(waiting=waiting)
     filled = usage.filled(connection, here.id)
     failed = sessions.with_agents(connection, here.id).failed_calls
-    return _Known(failed, None if filled is None else filled.tokens, waiting)
+    return _SessionFacts(failed, None if filled is None else filled.tokens, waiting)
 
 
 def _waiting(connection: sqlite3.Connection, here: int | None) -> Iterator[bool]:

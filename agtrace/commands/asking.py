@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from agtrace.answers.service import Answers
+    from agtrace.answers.service import Service
     from agtrace.report.selection import Selection
     from agtrace.sessions.listing import Described
     from agtrace.sessions.prices import PriceTable
@@ -80,23 +80,23 @@ def refreshed(settings: Settings, seconds: float) -> None:
 
     freshness = Index(settings).refresh(seconds)
     if freshness.state != "ready":
-        tell(behind(freshness.state, freshness.files_behind, freshness.problem))
+        tell(state_sentence(freshness.state, freshness.files_behind, freshness.problem))
 
 
 @cache
-def answers() -> Answers:
+def answers() -> Service:
     """Return the object that answers requests, made once: a long text takes one request a chunk.
 
     Raises `SettingError` for prices that can't be used; a server continues without them.
     """
-    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
+    from agtrace.answers.service import Service
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options
 
     found = usable()
     load_prices(found.prices)
-    return Answers(found, refresh_seconds=10, log=silent, read=parse_options)
+    return Service(found, refresh_seconds=10, log=silent, read=parse_options)
 
 
 def ask(tool: str, arguments: dict[str, Any]) -> Answer:
@@ -111,7 +111,7 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
         fail(found.message, found.code, *found.more)
     if "index" in answer.value:
         state = answer.value["index"]
-        tell(behind(state["state"], state.get("files_behind"), state.get("problem")))
+        tell(state_sentence(state["state"], state.get("files_behind"), state.get("problem")))
     return answer
 
 
@@ -126,7 +126,7 @@ def _known_project(given: str) -> str:
     return given
 
 
-def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:
+def list_answer(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:
     """Return a list as one answer: as many items as `limit` says, or all, however many pages of the tool that takes.
 
     `key` is that of the list.
@@ -177,7 +177,7 @@ def described(ids: Iterable[str]) -> dict[str, Described]:
         return described(connection, load_prices(settings.prices), ids)
 
 
-def behind(state: str, files_behind: int | None, problem: str | None) -> str:
+def state_sentence(state: str, files_behind: int | None, problem: str | None) -> str:
     """Describe, in a sentence, what an index that isn't ready lacks."""
     if problem is not None:
         return f"{problem}; the answer covers only what was indexed before"
@@ -245,7 +245,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
     index = index_of(settings)
     fresh = index.refresh(_REFRESH_SECONDS)
     index.note("report")
-    lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
+    lacking = None if fresh.state == "ready" else state_sentence(fresh.state, fresh.files_behind, fresh.problem)
     with index.reader() as reader, one_moment(reader.connection):
         project = None if filters.project is None else known_as(reader.connection, filters.project)
         selection = Selection(

@@ -23,7 +23,7 @@ class _WithSettings(click.Group):
 
         rows = []
         for key in keys().values():
-            default = "" if key.default is None else f", by default {_written(key.default)}"
+            default = "" if key.default is None else f", by default {_as_text(key.default)}"
             rows.append((key.name, f"{allowed(key.schema)}{default}: {key.meaning}"))
         with formatter.section("Settings"):
             formatter.write_dl(rows)
@@ -48,12 +48,12 @@ def config(context: click.Context, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     from agtrace.settings.model import flat, veiled
-    from agtrace.settings.sources import InvalidSettings, read, told
+    from agtrace.settings.sources import InvalidSettings, fault_sentences, read
 
     found = read()
     if found.faults:
         raise InvalidSettings(found.faults)
-    for sentence in told(found.unknown):
+    for sentence in fault_sentences(found.unknown):
         tell(sentence)
     rows = [
         {"key": key, "value": veiled(key, value), "source": found.origin(key)}
@@ -65,7 +65,7 @@ def config(context: click.Context, as_json: bool) -> None:
     else:
         from agtrace.render.doctor import settings
 
-        settings([{**row, "value": _written(row["value"])} for row in rows], found.file)
+        settings([{**row, "value": _as_text(row["value"])} for row in rows], found.file)
 
 
 @config.command(short_help="Check a file: its faults, or what it would change.")
@@ -80,7 +80,7 @@ def check(file: Path | None, as_json: bool) -> None:
     from agtrace.settings.environment import config_file
     from agtrace.settings.live import Live
     from agtrace.settings.model import changes
-    from agtrace.settings.sources import read, told
+    from agtrace.settings.sources import fault_sentences, read
 
     in_force, named = config_file()
     if file is None and not named and not in_force.exists():
@@ -94,7 +94,7 @@ def check(file: Path | None, as_json: bool) -> None:
         if as_json:
             print_json({"valid": False, "faults": faults})
         else:
-            tell(*told(found.faults))
+            tell(*fault_sentences(found.faults))
         sys.exit(USAGE)
     differences = list(changes(Live.start().current.settings, found.settings))
     unknown = [one._asdict() for one in found.unknown]
@@ -104,8 +104,8 @@ def check(file: Path | None, as_json: bool) -> None:
         compared = "It is what is in force." if chosen == in_force else "Compared with what is in force now, it changes"
         nothing = "" if chosen == in_force else " nothing." if not differences else ":"
         print_lines([f"{file or in_force} can be used. {compared}{nothing}"])
-        print_lines(f"  {one.key}: {_written(one.old)} -> {_written(one.new)}" for one in differences)
-        for sentence in told(found.unknown):
+        print_lines(f"  {one.key}: {_as_text(one.old)} -> {_as_text(one.new)}" for one in differences)
+        for sentence in fault_sentences(found.unknown):
             tell(sentence)
 
 
@@ -125,7 +125,7 @@ def path() -> None:
     print_lines([str(config_file()[0])])
 
 
-def _written(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -102,7 +102,7 @@ def metrics(
     """
     from agtrace_indexer import redact
 
-    from agtrace.answers.telemetry.store import Wanted
+    from agtrace.answers.telemetry.store import RequestFilter
     from agtrace.settings import load
     from agtrace.times import period
 
@@ -112,7 +112,7 @@ def metrics(
     redact.use(settings.data_dir)  # whose rules are compiled already
     if not settings.telemetry.enabled:
         tell("nothing is recorded now: the setting telemetry.enabled is off")
-    asked = Wanted(**period(since, until, now)._asdict(), by=None if ab else by or "tool", **wanted)
+    asked = RequestFilter(**period(since, until, now)._asdict(), by=None if ab else by or "tool", **wanted)
     from agtrace_schema.model import dump
 
     from agtrace.answers.telemetry import store

@@ -18,7 +18,7 @@ from agtrace.commands.options import Span, plain_json, session_ids
 from agtrace.commands.printing import leave_lines, write
 
 if TYPE_CHECKING:
-    from agtrace.conversation.export import Exported, Wanted
+    from agtrace.conversation.export import Exported, ExportOptions
     from agtrace.sessions.query import Resuming
 
 
@@ -67,7 +67,7 @@ def export(
         raise click.MissingParameter(param_type="argument", param_hint="SESSION")
     from agtrace_indexer.redact.engine import looking
 
-    from agtrace.conversation.export import Form, Wanted
+    from agtrace.conversation.export import ExportOptions, Form
 
     kind = Form(form or Form.MARKDOWN)
     if kind is not Form.MARKDOWN and (thinking or tools):
@@ -80,7 +80,7 @@ def export(
         fail("--force needs --out FILE", USAGE)
     images_of = usable().database if images else None
     with looking(possible=True):
-        found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
+        found = _exported(session, ExportOptions(kind, turns or (None, None), thinking, tools, images_of))
         _leave(found, Path(str(out)) if to_file else None, force=force)
     if images:
         tell("nothing in its images is masked: look at them before you send it")
@@ -100,7 +100,7 @@ def _export_all(path: Path, *, force: bool) -> None:
     tell(f"written to {target}: datasette {target}")
 
 
-def _exported(session: str, wanted: Wanted) -> Exported:
+def _exported(session: str, wanted: ExportOptions) -> Exported:
     from agtrace.conversation.export import export
     from agtrace.sessions.query import find_session
 

@@ -72,7 +72,7 @@ def forget(
         fail("nothing was forgotten: without a terminal to ask at, --yes is needed", USAGE)
     if asking or not as_json:
         print_lines(_readable(_description(told)), sys.stderr if asking else sys.stdout)
-    if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
+    if asking and not click.confirm(f"Forget {_counts(told)} for good?", err=True):
         fail("nothing was forgotten", TROUBLE)
     if forgotten:
         from agtrace_indexer.forget import forget, forget_older
@@ -107,7 +107,7 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
             yield "no session matches: nothing to forget"
         return
     span = f", {when(told['from'])} to {when(told['to'])}" if told["from"] and told["to"] else ""
-    yield f"{_counted(told)} with {told['events']:,} events{span}"
+    yield f"{_counts(told)} with {told['events']:,} events{span}"
     if len(told["folders"]) > 1:
         yield f"in {len(told['folders'])} folders of one project:"
         yield from (f"  {folder}" for folder in told["folders"][:_SHOWN])
@@ -123,7 +123,7 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
     yield from _list(_COPIES, told["damaged_copies"])
 
 
-def _counted(told: dict[str, Any]) -> str:
+def _counts(told: dict[str, Any]) -> str:
     if "older" in told:
         return "what logs said before they were edited"
     parts = [counted(told[key], what) for key, what in (("sessions", "session"), ("sub_agents", "sub-agent"))]

@@ -169,7 +169,7 @@ def _missed(chosen: Settings) -> dict[str, Any]:
         others = [
             file for file in upkeep.not_read(connection) if file["status"] in ("empty", "unrecognized", "skipped")
         ]
-    found = unread.found(chosen.environment, home, (file["path"] for file in others))
+    found = unread.unread_stores(chosen.environment, home, (file["path"] for file in others))
     stores = [{"agent": title, "path": path} for title, path in found]
     return {"no_logs": {file["path"]: file["reason"] or "" for file in others}, "unread_agents": stores}
 
@@ -257,13 +257,13 @@ def roots(context: click.Context, as_json: bool) -> None:
     """List the files and folders that are kept fresh; `agtrace roots remove PATH` removes one."""
     if context.invoked_subcommand is None:
         from agtrace_indexer.index.opening import open_read_only
-        from agtrace_indexer.index.roots import listed, removed
+        from agtrace_indexer.index.roots import all_roots, removed
 
         from agtrace.index.reader import home_roots
 
         chosen = with_index()
         with closing(open_read_only(chosen.database)) as connection:
-            found, away = listed(connection), sorted(removed(connection))
+            found, away = all_roots(connection), sorted(removed(connection))
         value = {"roots": [root._asdict() for root in found], "removed": away}
         leave_lines(value, as_json, _readable(_roots_lines(found, away, home_roots(chosen))))
 
@@ -282,7 +282,7 @@ def remove(path: str, as_json: bool) -> None:
 
     chosen = with_index()
     root = take_away(chosen.database, path, home_roots(chosen), patience=_ROOTS_PATIENCE)
-    leave_lines({"removed": root._asdict()}, as_json, _readable(_told(root)))
+    leave_lines({"removed": root._asdict()}, as_json, _readable(_lines_of_root(root)))
 
 
 def _roots_lines(roots: list[Root], away: list[str], usual: Collection[str]) -> Iterator[str]:
@@ -291,19 +291,19 @@ def _roots_lines(roots: list[Root], away: list[str], usual: Collection[str]) -> 
     absent = sum(not root.exists and root.path in usual for root in roots)
     for root in roots:
         if root.exists or root.path not in usual:
-            yield f"{root.path}  {_held(root) if root.exists else 'missing'}"
+            yield f"{root.path}  {_contents_of_root(root) if root.exists else 'missing'}"
     if absent:
         yield f"absent  {counted(absent, 'more place')} where agents keep logs: `--json` names them"
     yield from (f"{path}  removed: agtrace index PATH brings it back" for path in away)
 
 
-def _told(root: Root) -> Iterator[str]:
+def _lines_of_root(root: Root) -> Iterator[str]:
     yield f"{root.path} is no longer kept fresh; nothing in it was touched"
     if root.sessions:
-        yield f"{_held(root)}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
+        yield f"{_contents_of_root(root)}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
 
 
-def _held(root: Root) -> str:
+def _contents_of_root(root: Root) -> str:
     return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
 
 

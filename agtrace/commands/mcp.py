@@ -42,10 +42,10 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
     if show_token:
         from agtrace.serving.http_auth import load_token
         from agtrace.settings.live import Live
-        from agtrace.settings.sources import told
+        from agtrace.settings.sources import fault_sentences
 
         loaded = Live.start().current  # as the server does, which leaves out a file that can't be used
-        for fault in told(loaded.faults):
+        for fault in fault_sentences(loaded.faults):
             tell(fault)
         found = loaded.settings
         sys.stdout.write(f"{found.http.token or load_token(found.token_file)}\n")

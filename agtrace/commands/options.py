@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 import click
-from agtrace_indexer.providers.registry import AGENTS, named
+from agtrace_indexer.providers.registry import AGENTS, agent_by_name
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import Mode
 from click.shell_completion import CompletionItem
@@ -40,7 +40,7 @@ class AgentName(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name that the index has."""
-        return named(value) or click.Choice(list(AGENTS)).convert(value, param, ctx)
+        return agent_by_name(value) or click.Choice(list(AGENTS)).convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with what was typed."""

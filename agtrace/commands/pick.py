@@ -13,7 +13,7 @@ import click
 from agtrace.commands.asking import usable
 
 if TYPE_CHECKING:
-    from agtrace.answers.service import Answers
+    from agtrace.answers.service import Service
     from agtrace.conversation.items import Followed
     from agtrace.render.picker import Row
 
@@ -26,15 +26,15 @@ def pick(context: click.Context) -> None:
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         click.echo(context.get_help())
         context.exit(2)
-    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
+    from agtrace.answers.service import Service
     from agtrace.render.picker import Picker
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options
 
     settings = usable()
     load_prices(settings.prices)
-    source = _Source(Answers(settings, refresh_seconds=0.3, log=silent, read=parse_options))
+    source = _Source(Service(settings, refresh_seconds=0.3, log=silent, read=parse_options))
     chosen = Picker(source).run()
     if chosen is None:
         return
@@ -52,7 +52,7 @@ def pick(context: click.Context) -> None:
 class _Source:
     """What the picker shows, by the answers that the tools give."""
 
-    def __init__(self, desk: Answers) -> None:
+    def __init__(self, desk: Service) -> None:
         self._desk = desk
 
     def sessions(self, query: str) -> Sequence[Row] | str:

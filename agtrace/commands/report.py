@@ -288,13 +288,13 @@ def made(
     filters: Filters, *, timelines: bool, dollars: bool = True, transcripts: bool = False
 ) -> tuple[Report, dict[str, str]]:
     """Make the report, with secrets masked as in every answer, and the markup of its worst sessions' conversations."""
-    from agtrace.report.report import Asked, without_dollars
+    from agtrace.report.report import ReportQuery, without_dollars
     from agtrace.report.report import report as survey
     from agtrace.shaping.replies import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
         with sessions_bar("examining") as note:
-            found = survey(connection, Asked(selection, now, prices, timelines, lacking), note)
+            found = survey(connection, ReportQuery(selection, now, prices, timelines, lacking), note)
         talks = {}
         if transcripts:
             from agtrace.conversation.html import conversations

@@ -10,7 +10,7 @@ import click
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import Access, EventKind, SessionKind, Sort
 
-from agtrace.commands.asking import described, listed, pages, print_list
+from agtrace.commands.asking import described, list_answer, pages, print_list
 from agtrace.commands.errors import TROUBLE
 from agtrace.commands.options import (
     Tokens,
@@ -38,7 +38,7 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     if as_json:
         print_list("get_project_info", filters, "projects", everything=everything)
     else:
-        answer = listed("get_project_info", filters, "projects", everything=everything)
+        answer = list_answer("get_project_info", filters, "projects", everything=everything)
         from agtrace.render.lists import projects as shown
 
         shown(answer.value, answer.next_calls)
@@ -96,7 +96,7 @@ def sessions(as_json: bool, everything: bool, **filters: Any) -> None:
     if as_json:
         print_list("list_sessions", filters, "sessions", everything=everything)
     else:
-        answer = listed("list_sessions", filters, "sessions", everything=everything)
+        answer = list_answer("list_sessions", filters, "sessions", everything=everything)
         from agtrace.render.lists import WHOLE_IDS
         from agtrace.render.lists import sessions as shown
         from agtrace.render.terminal import OUT, fills
@@ -137,7 +137,7 @@ def search(words_of_query: tuple[str, ...], as_json: bool, by_session: bool, eve
     if as_json:
         answer = print_list("search_event_previews", wanted, "matches", everything=everything)
     else:
-        answer = listed("search_event_previews", wanted, "matches", everything=everything)
+        answer = list_answer("search_event_previews", wanted, "matches", everything=everything)
         by_words = "sessions" in answer.value["data"]
         looked_for = query.split() if by_words else [] if filters["regex"] else [query]
         texts = [text for text in looked_for if text]

@@ -24,11 +24,11 @@ from agtrace.upkeep.agents import (
     AGENTS,
     NAMES,
     add_command,
+    agent_by_name,
     config_path,
     entry_in,
-    found,
     has_plugin,
-    named,
+    is_installed,
     programs,
     put_back_command,
     remove_command,
@@ -57,7 +57,7 @@ class _ClientName(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name that the list has."""
-        return super().convert(named(value) or value, param, ctx)
+        return super().convert(agent_by_name(value) or value, param, ctx)
 
 
 @click.command(epilog=f"Clients: {', '.join(NAMES)}.")
@@ -76,9 +76,9 @@ def setup(client: str | None, apply: bool, remove: bool) -> None:
     if client is None:
         if apply or remove:
             raise click.UsageError("--apply and --remove need a CLIENT; `agtrace setup` lists them")
-        from agtrace.render.doctor import listed
+        from agtrace.render.doctor import print_programs
 
-        listed(list(programs(server.machine)))
+        print_programs(list(programs(server.machine)))
     elif client in CLIENTS:
         (_apply if apply else _show)(client, server, remove=remove)
     elif not apply:
@@ -128,7 +128,7 @@ def _nothing_to_do(client: Client, planned: Change, *, remove: bool) -> str:
 
 
 def _doubts(client: Client, server: Server) -> Iterator[str]:
-    if not found(client, server.machine):
+    if not is_installed(client, server.machine):
         yield f"({client.title} wasn't found on this machine.)"
 
 

@@ -265,9 +265,9 @@ def _place(place: str) -> tuple[str, tuple[int, int] | None]:
     found = _EVENTS.fullmatch(event)
     span = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if span[0] > span[1]:
-        from agtrace.text.lines import named
+        from agtrace.text.lines import name_in_sentence
 
-        fail(f"expected SESSION:NUMBER, such as fb3cff44:42 or :29-40, got {named(place, 200)}", USAGE)
+        fail(f"expected SESSION:NUMBER, such as fb3cff44:42 or :29-40, got {name_in_sentence(place, 200)}", USAGE)
     return session_id, span
 
 

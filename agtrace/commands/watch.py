@@ -19,7 +19,7 @@ from agtrace.commands.options import plain_json, session_ids, settings_options
 from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
-    from agtrace.answers.activity_poller import Lookout
+    from agtrace.answers.activity_poller import ActivityPoller
     from agtrace.conversation.items import Followed
     from agtrace.web.site import Site
 
@@ -42,14 +42,14 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     Enter follows one session, or start with its id. Whether a tool runs or waits for your permission is in hardly any
     log: such a session is shown as working, or asking permission, and as idle after ten minutes without a line.
     """
-    from agtrace.answers.activity_poller import Lookout
+    from agtrace.answers.activity_poller import ActivityPoller
     from agtrace.sessions.prices import load as load_prices
 
     settings = usable()
     from agtrace.times import moment
 
     now = datetime.now()
-    lookout = Lookout(
+    lookout = ActivityPoller(
         settings, load_prices(settings.prices), within=max(now.timestamp() - moment("within", within, now) / 1000, 1)
     )
     with closing(lookout):
@@ -76,7 +76,7 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
             sys.exit(app.return_code or 0)
 
 
-def _uid(lookout: Lookout, given: str) -> str:
+def _uid(lookout: ActivityPoller, given: str) -> str:
     """Return the whole id of a session. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     from agtrace.sessions.query import find_session
 
@@ -84,7 +84,7 @@ def _uid(lookout: Lookout, given: str) -> str:
 
 
 class _Source:
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: ActivityPoller) -> None:
         self._lookout = lookout
         self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
 
@@ -113,8 +113,8 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
       agtrace open fb3cff44:812
       agtrace open src/store.py         who wrote each line, and for which request
     """
-    from agtrace.answers.service import Answers
     from agtrace.answers.log import silent
+    from agtrace.answers.service import Service
     from agtrace.serving.ending import end
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options
@@ -122,7 +122,7 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
 
     settings = usable()
     load_prices(settings.prices)
-    desk = Answers(settings, refresh_seconds=0.3, log=silent, read=parse_options)
+    desk = Service(settings, refresh_seconds=0.3, log=silent, read=parse_options)
     pages = site(desk, port, path_of(desk, place), dollars=not no_dollars)
     sys.stdout.write(f"{pages.link(lambda: None)}\n")
     sys.stdout.flush()

@@ -17,9 +17,9 @@ from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.patterns import later
 from markupsafe import Markup, escape
 
-from agtrace.conversation.items import written
+from agtrace.conversation.items import arguments_text
 from agtrace.health.facts.changes import patch_in
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 
 # -- code ------------------------------------------------------------------------------------------
 # Code and differences set in colours: as spans with classes, or without where a lexer would take long.
@@ -191,7 +191,7 @@ def result_shown(text: str) -> Markup:
 def arguments_of(arguments: Any) -> Iterator[Whole]:
     """Yield the arguments of a call: patches and replaced texts as differences, contents and commands as code."""
     if not isinstance(arguments, dict):
-        text = written(arguments)
+        text = arguments_text(arguments)
         patch = patch_in(text)
         if text.strip():
             yield Whole("Input", text, escape) if patch is None else Whole("Patch", patch, diff)
@@ -202,7 +202,7 @@ def arguments_of(arguments: Any) -> Iterator[Whole]:
         command = rest.pop(name, None)
         if command is not None:
             yield Whole("Command", _command(command), partial(highlighted, language="bash"))
-    text = written(rest)
+    text = arguments_text(rest)
     if text.strip():
         yield Whole("Arguments", text, escape)
 
@@ -225,7 +225,7 @@ def _changes(rest: dict[str, Any]) -> Iterator[Whole]:
     several, known = rest.get("edits"), len(rest)
     for edit in several if isinstance(several, list) else [rest]:
         if isinstance(edit, dict):
-            before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
+            before, after = _argument(edit, TOOLS.removed), _argument(edit, TOOLS.added)
             if before and after and before.endswith("\n") and after.endswith("\n"):
                 before, after = before[:-1], after[:-1]
             if before or after:
@@ -233,14 +233,14 @@ def _changes(rest: dict[str, Any]) -> Iterator[Whole]:
                 yield Whole(path, difference(before, after or "") if before else added, diff)
     if isinstance(several, list) and not any(several):
         del rest["edits"]
-    content = _taken(rest, TOOLS.contents) if path else None
+    content = _argument(rest, TOOLS.contents) if path else None
     if content is not None:
         yield Whole(path, content, partial(highlighted, language=language_of(path)))
     if len(rest) < known:  # its change is titled by it
         rest.pop(named, None)
 
 
-def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
+def _argument(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
     name = next((name for name in names if isinstance(arguments.get(name), str)), None)
     return None if name is None else str(arguments.pop(name))
 
@@ -249,4 +249,4 @@ def _command(command: Any) -> str:
     if isinstance(command, list):
         words = list(map(str, command))
         return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
-    return written(command)
+    return arguments_text(command)

@@ -98,7 +98,7 @@ class Form(StrEnum):
     OTEL = "otel"
 
 
-class Wanted(Struct, frozen=True):
+class ExportOptions(Struct, frozen=True):
     """What to export."""
 
     form: Form
@@ -121,7 +121,13 @@ class Exported(Struct, frozen=True):
 
 
 def export(
-    connection: sqlite3.Connection, session: Session, wanted: Wanted, *, home: str, now: float, prices: PriceTable
+    connection: sqlite3.Connection,
+    session: Session,
+    wanted: ExportOptions,
+    *,
+    home: str,
+    now: float,
+    prices: PriceTable,
 ) -> Exported:
     """Export a session, or some of its turns. `home` is the user's home folder, `now` seconds since 1970 UTC.
 
@@ -131,22 +137,22 @@ def export(
     homes = (home, home_in(session.cwd), home_in(session.root_path))
     cleaner = Cleaner(homes, of_anybody=True, verbatim=wanted.form is Form.JSONL)
     if wanted.form is Form.JSONL:
-        return Exported(_kept(lines(connection, session, part, cleaner)), cleaner.masked)
+        return Exported(_fitting(lines(connection, session, part, cleaner)), cleaner.masked)
     if wanted.form is Form.OTEL:
-        return Exported(_kept(spans(connection, session, part, cleaner)), cleaner.masked)
+        return Exported(_fitting(spans(connection, session, part, cleaner)), cleaner.masked)
     about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), now=now, prices=prices)
     images = None if wanted.images_of is None else partial(images_of, wanted.images_of, session.path)
     every = items(connection, session, part, cleaner, images)
     if wanted.form is Form.MARKDOWN:
-        body = _kept(markdown.body(about, every, thinking=wanted.thinking, tools=wanted.tools))
+        body = _fitting(markdown.body(about, every, thinking=wanted.thinking, tools=wanted.tools))
         return Exported(chain(markdown.head(about, cleaner.masked), body), cleaner.masked)
     from agtrace.conversation import html
 
-    body = _kept(html.body(about, every))
+    body = _fitting(html.body(about, every))
     return Exported(chain(html.head(about, cleaner.masked), body), cleaner.masked)
 
 
-def _kept(pieces: Iterable[str]) -> Iterator[str]:
+def _fitting(pieces: Iterable[str]) -> Iterator[str]:
     with ExitStack() as stack:
         file = stack.enter_context(
             SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="replace", newline="")
@@ -209,7 +215,7 @@ def spans(connection: sqlite3.Connection, session: Session, part: Part, cleaner:
 
     A session whose log has no times has none.
     """
-    telling = _Telling(connection, session, cleaner)
+    telling = _SpanWriter(connection, session, cleaner)
     for placed in placed_in(connection, session, part, answers=True):
         for span in telling.read(placed.event):
             yield _span_line(telling.resource, span)
@@ -217,7 +223,7 @@ def spans(connection: sqlite3.Connection, session: Session, part: Part, cleaner:
         yield _span_line(telling.resource, span)
 
 
-class _Telling:
+class _SpanWriter:
     """Makes spans of events in file order."""
 
     def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from agtrace.conversation.cleaning import Cleaner, in_words
 from agtrace.health.analysis import examinations
 from agtrace.problems import SessionNotFound
-from agtrace.sessions.landmarks import said as done_in_words
+from agtrace.sessions.landmarks import deeds_phrase as done_in_words
 from agtrace.sessions.listing import session_head
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
@@ -33,7 +33,7 @@ from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.quotes import human_words
 from agtrace.sessions.terms import ENDINGS
 from agtrace.sessions.turns import check_turn, telling_argument
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds
 from agtrace.times import iso
@@ -150,7 +150,7 @@ class Call(NamedTuple):
     @property
     def arguments(self) -> str:
         """Its arguments as text."""
-        return written(self.given)
+        return arguments_text(self.given)
 
 
 class Mark(NamedTuple):
@@ -388,7 +388,7 @@ class ItemReader:
         return self._cleaner.line(str(named), LABEL) if named else None
 
 
-def written(arguments: Any) -> str:
+def arguments_text(arguments: Any) -> str:
     """Return arguments as text: a line for each, longer ones below their names."""
     if not isinstance(arguments, dict):
         return arguments if isinstance(arguments, str) else "" if arguments is None else _json(arguments)

@@ -41,7 +41,7 @@ from agtrace.health.facts.corrections import corrections, requests
 from agtrace.health.facts.ending import ending_of, unanswered
 from agtrace.health.facts.time_spent import time_spent
 from agtrace.health.finding import Detector, Finding
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, read_history
+from agtrace.health.history import Call, Entry, History, Message, Notice, UserText, read_history
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.quotes import human_words
@@ -119,7 +119,7 @@ def examine(
     history = read_history(connection, session, now=now, prices=prices)
     quoted: dict[int, Entry] = {call.result_event: call for call in history.calls if call.result_event is not None}
     quoted |= {entry.event_index: entry for entry in history.entries}
-    found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
+    found = distinct((detector, finding) for detector in DETECTORS for finding in _findings(detector, history))
     calls = [call for call in history.calls if not is_probe(call)]
     return Examination(
         calls=len(calls),
@@ -152,7 +152,7 @@ def _insight(detector: Detector, finding: Finding, history: History, quoted: dic
         message=one_line(finding.message, _MESSAGE),
         count=finding.count,
         evidence=[
-            Evidence(event_index=event, ref="", quote=one_line(_said(quoted.get(event), event, history), _QUOTE))
+            Evidence(event_index=event, ref="", quote=one_line(_quote(quoted.get(event), event, history), _QUOTE))
             for event in finding.events
         ],
     )
@@ -170,7 +170,7 @@ def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
     return tuple(kept)
 
 
-def _found(detector: Detector, history: History) -> list[Finding]:
+def _findings(detector: Detector, history: History) -> list[Finding]:
     """Run a detector. If it breaks on a strange log, only its own findings are missing, and a finding says so."""
     try:
         return list(detector.find(history))
@@ -179,7 +179,7 @@ def _found(detector: Detector, history: History) -> list[Finding]:
         return [Finding(severity="Info", message=broken, count=1, events=())]
 
 
-def _said(entry: Entry | None, event: int, history: History) -> str:
+def _quote(entry: Entry | None, event: int, history: History) -> str:
     """Return the text of an event to quote; of a failed result the line that names the cause."""
     match entry:
         case Call() if entry.outcome is Outcome.REJECTED:
@@ -193,7 +193,7 @@ def _said(entry: Entry | None, event: int, history: History) -> str:
             return f"{entry.tool} {telling_argument(entry.arguments)}"
         case Notice() if titles := problems_in(entry.text):
             return "; ".join(titles)
-        case Said() | Message() | Notice():
+        case UserText() | Message() | Notice():
             return entry.text
         case _:
             return ""
@@ -318,7 +318,7 @@ def _turns(history: History) -> Iterator[_Piece]:
         span.take(entry.at)
         if isinstance(entry, Call):
             span.take(entry.answered_at)
-        elif isinstance(entry, Said) and entry.opens_turn:
+        elif isinstance(entry, UserText) and entry.opens_turn:
             names.setdefault(entry.turn, entry.text[: LABEL * 4])
     for turn, span in turns.items():
         yield span.piece("turn", names.get(turn))._replace(turn=turn)
@@ -331,7 +331,7 @@ def _within(history: History) -> Iterator[_Piece]:
             if is_api_error(entry, history.provider):
                 yield _Piece("api_error", entry.at, entry.at, entry.event_index)
             continue
-        if isinstance(entry, Said):
+        if isinstance(entry, UserText):
             continue
         if entry.step is not None:
             steps.setdefault((entry.turn, entry.step), _Span(entry.event_index)).take(entry.at)

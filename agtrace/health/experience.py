@@ -133,10 +133,10 @@ def _main(command: str) -> Part | None:
 def _what(call: Call) -> str | None:
     """Return what a command tried, equal for all that try the same: a program with its subcommand."""
     part = _main(command_of(call) or "")
-    return None if part is None else " ".join(_named(unwrapped(part.words))) or None
+    return None if part is None else " ".join(_naming_words(unwrapped(part.words))) or None
 
 
-def _named(words: Sequence[str]) -> list[str]:
+def _naming_words(words: Sequence[str]) -> list[str]:
     """Return the words that name what is done: the program, its subcommand, the task that it runs."""
     named = [word for word in words if not word.startswith("-") and "=" not in word]
     if len(named) > 1 and not re.fullmatch(r"[a-z][\w:-]*", named[1]):
@@ -193,14 +193,14 @@ def _difference(failed: str, worked: str) -> str | None:
         return f"after {min(before)}" if before else None
     for longer, shorter, sign in ((tried, given, "without"), (given, tried, "with")):
         for most in range(1, min(len(longer), _MOST_CHANGED + 1)):
-            same = _named(longer[most:]) == _named(shorter) and longer[most] == shorter[0]
+            same = _naming_words(longer[most:]) == _naming_words(shorter) and longer[most] == shorter[0]
             if same and len(shorter) > 1 and longer[0] not in _WRITERS and _WRAPPER.match(" ".join(longer[:most])):
                 return f"{sign} {' '.join(longer[:most])}"
     name, another = unwrapped(one.words), unwrapped(other.words)
     if name[1:] == another[1:] and name[:1] != another[:1]:
         same = bool(name[1:]) and name[0].rstrip(_VERSION) == another[0].rstrip(_VERSION) != ""
         return f"{name[0]} as {another[0]}" if same else None
-    if _named(name) != _named(another):
+    if _naming_words(name) != _naming_words(another):
         return None
     changed = [
         (tried[a:b], given[c:d])

@@ -94,7 +94,7 @@ class Call:
         return self.event_index if self.result_event is None else self.result_event
 
 
-class Said(Struct):
+class UserText(Struct):
     """A text in the user's role, by the human or inserted by the agent's harness."""
 
     event_index: int
@@ -170,7 +170,7 @@ class Notice(Struct):
     text: str
 
 
-Entry: TypeAlias = Call | Said | Message | Thought | Usage | Notice
+Entry: TypeAlias = Call | UserText | Message | Thought | Usage | Notice
 """Each has `event_index`, `turn` and `at`."""
 
 
@@ -215,12 +215,12 @@ class History:
         return [entry for entry in self.entries if isinstance(entry, Call)]
 
     @cached_property
-    def said(self) -> list[Said]:
+    def said(self) -> list[UserText]:
         """The texts in the user's role."""
-        return [entry for entry in self.entries if isinstance(entry, Said)]
+        return [entry for entry in self.entries if isinstance(entry, UserText)]
 
     @cached_property
-    def requests(self) -> list[Said]:
+    def requests(self) -> list[UserText]:
         """The requests that opened the turns, by the human or the parent agent."""
         return [entry for entry in self.said if entry.opens_turn]
 
@@ -298,7 +298,9 @@ class _Reading:
                 case EventType.USER:
                     kind = UserKind(row.name) if row.name else UserKind.INJECTED
                     opens = row.event_index in requests
-                    entries.append(Said(row.event_index, row.turn, row.ts, kind, texts[row.event_index].kept, opens))
+                    entries.append(
+                        UserText(row.event_index, row.turn, row.ts, kind, texts[row.event_index].kept, opens)
+                    )
                 case EventType.MESSAGE:
                     said = texts[row.event_index].kept
                     entries.append(Message(row.event_index, row.turn, row.step, row.ts, said))

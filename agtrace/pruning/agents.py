@@ -27,7 +27,7 @@ TOKEN_VARIABLE = "MCP_TOKEN_OF_AGTRACE_PRUNE"
 """What Codex finds the token under. Not named like a setting of ours: those make every `agtrace` look for more."""
 
 
-class Told(NamedTuple):
+class AgentInput(NamedTuple):
     """What an agent is given."""
 
     arguments: tuple[str, ...] = ()
@@ -43,20 +43,20 @@ class Agent(NamedTuple):
     program: str
     packages: tuple[str, ...]
     """Names under which launchers such as `npx` know it."""
-    told: Callable[[str, str, Path], Told]
+    told: Callable[[str, str, Path], AgentInput]
     """Returns what to give it, from the server's address and token, and from where the file will be."""
 
 
-def _claude(url: str, token: str, file: Path) -> Told:
+def _claude(url: str, token: str, file: Path) -> AgentInput:
     """Return what Claude Code needs; with `=`, as the option would take a prompt behind it for another file."""
     entry = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
-    return Told((f"--mcp-config={file}",), file=json.dumps({"mcpServers": {NAME: entry}}))
+    return AgentInput((f"--mcp-config={file}",), file=json.dumps({"mcpServers": {NAME: entry}}))
 
 
-def _codex(url: str, token: str, _file: Path) -> Told:
+def _codex(url: str, token: str, _file: Path) -> AgentInput:
     settings = {"url": url, "bearer_token_env_var": TOKEN_VARIABLE}
     pairs = (("-c", f'mcp_servers.{NAME}.{key}="{value}"') for key, value in settings.items())
-    return Told(tuple(part for pair in pairs for part in pair), {TOKEN_VARIABLE: token})
+    return AgentInput(tuple(part for pair in pairs for part in pair), {TOKEN_VARIABLE: token})
 
 
 AGENTS = {

@@ -12,7 +12,7 @@ from agtrace_indexer.redact import redact
 from msgspec.structs import replace
 
 from agtrace.problems import SettingError
-from agtrace.settings.environment import given, variable
+from agtrace.settings.environment import environment_of, variable
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 
@@ -44,7 +44,7 @@ class Configured(NamedTuple):
 
 def configured(environment: Mapping[str, str] | None = None) -> Configured:
     """Return the settings of an environment, by default that of this process. Never raises."""
-    values = given(environment)
+    values = environment_of(environment)
     try:
         live = Live.start({**_translated(values), **values})
         problems = [str(fault) for fault in live.current.faults]

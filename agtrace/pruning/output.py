@@ -82,7 +82,7 @@ class ToolFailed(Exception):
 def failed_on(path: str | Path, error: OSError) -> ToolFailed:
     """Return what to say of an error of the system's with a file or folder."""
     code = errno.errorcode.get(error.errno or 0, "EIO")
-    return ToolFailed(code, f"{shown(path)}: {_MEANINGS.get(code) or error.strerror or 'it failed'} ({code}).")
+    return ToolFailed(code, f"{path_text(path)}: {_MEANINGS.get(code) or error.strerror or 'it failed'} ({code}).")
 
 
 _MEANINGS: Mapping[str, str] = {
@@ -96,7 +96,7 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
-def shown(path: str | Path) -> str:
+def path_text(path: str | Path) -> str:
     """Return a path as messages show it."""
     return named_path(str(path), _LONGEST_PATH)
 
@@ -119,7 +119,7 @@ def working_folder(given: str | None, context: ToolContext) -> Path:
     return path
 
 
-class Kept(NamedTuple):
+class KeptOutput(NamedTuple):
     """What is kept of an output."""
 
     text: str
@@ -152,11 +152,11 @@ class Capture:
         """Count bytes between the two halves that nobody has read."""
         self.total += size
 
-    def kept(self, most: int = MOST_CAPTURED) -> Kept:
+    def kept(self, most: int = MOST_CAPTURED) -> KeptOutput:
         """Return the text, at most so many bytes of it and what was to be kept at first, with a line for the gap."""
         whole = self._head + self._tail if self.total == len(self._head) + len(self._tail) else None
         if whole is not None and self.total <= most:
-            return Kept(whole.decode("utf-8", "replace"), self.total)
+            return KeptOutput(whole.decode("utf-8", "replace"), self.total)
         half = min(most // 2, self._half)
         head = _to_line_end(bytes(self._head[:half]))
         tail = _from_line_start(bytes((whole or self._tail)[-half:] if half else b""))
@@ -165,7 +165,7 @@ class Capture:
         first = head.decode("utf-8", "replace")
         if first and not first.endswith("\n"):
             first += "\n"
-        return Kept(first + gap + tail.decode("utf-8", "replace"), size)
+        return KeptOutput(first + gap + tail.decode("utf-8", "replace"), size)
 
 
 def _to_line_end(piece: bytes) -> bytes:
@@ -193,14 +193,14 @@ def _from_line_start(piece: bytes) -> bytes:
     return piece[start:]
 
 
-class Joined(NamedTuple):
+class JoinedOutput(NamedTuple):
     """Stdout and stderr as one text."""
 
     text: str
     truncated: Truncation | None
 
 
-def joined(output: Capture, errors: Capture) -> Joined:
+def join_captures(output: Capture, errors: Capture) -> JoinedOutput:
     """Join two captures to one text of at most `MOST_CAPTURED` bytes; of these a quarter is stderr's if it needs it."""
     for_errors = min(errors.total, max(MOST_CAPTURED // 4, MOST_CAPTURED - output.total))
     out, err = output.kept(MOST_CAPTURED - for_errors), errors.kept(for_errors)
@@ -208,7 +208,7 @@ def joined(output: Capture, errors: Capture) -> Joined:
     if errors.total:
         text += ("\n" if text and not text.endswith("\n") else "") + "[stderr]\n" + err.text
     kept, total = out.size + err.size, output.total + errors.total
-    return Joined(text, Truncation(kept, total) if kept < total else None)
+    return JoinedOutput(text, Truncation(kept, total) if kept < total else None)
 
 
 _INHERITED = frozenset({

@@ -115,7 +115,7 @@ def address(endpoint: str) -> str:
     return urlunsplit(parts._replace(path=_DEFAULT_PATH)) if parts.path in ("", "/") else endpoint
 
 
-def shown(endpoint: str) -> str:
+def endpoint_label(endpoint: str) -> str:
     """Return an endpoint as the log may name it: without user, password, query and fragment."""
     if endpoint in (BUILT_IN, NONE):
         return endpoint
@@ -167,7 +167,7 @@ _CHARACTERS_OF_A_TOKEN = 4
 _AT_ONCE = 2
 
 
-class Asked(BaseModel):
+class PruneQuery(BaseModel):
     """What is asked; a service for models takes more, which is ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -176,7 +176,7 @@ class Asked(BaseModel):
     code: str
 
 
-def pruned(asked: Asked) -> dict[str, Any]:
+def pruned(asked: PruneQuery) -> dict[str, Any]:
     """Return the reply to a question, as the original service gives it; `score` is the share of lines left out."""
     found = focus(asked.code, asked.query, seconds=SECONDS)
     if isinstance(found, Focused):
@@ -224,7 +224,7 @@ def application(host: str, port: int) -> Starlette:
             if len(body) > LARGEST_CODE:
                 return JSONResponse({"detail": f"a request may have {LARGEST_CODE:,} bytes"}, 413)
         try:
-            asked = Asked.model_validate_json(bytes(body))
+            asked = PruneQuery.model_validate_json(bytes(body))
         except ValidationError as error:
             wrong = [{"loc": ["body", *one["loc"]], "msg": one["msg"], "type": one["type"]} for one in error.errors()]
             return JSONResponse({"detail": wrong}, 422)

@@ -24,10 +24,10 @@ from agtrace.answers.telemetry.store import Request
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.output import Output, ToolContext, ToolFailed
-from agtrace.pruning.pruners import NONE, PrunerFailed, Pruners, shown
+from agtrace.pruning.pruners import NONE, PrunerFailed, Pruners, endpoint_label
 from agtrace.pruning.states import TERMINAL, Log, Req, StateMachine
 from agtrace.pruning.tools import TOOLS
-from agtrace.settings.limits import holding, limits, limits_for
+from agtrace.settings.limits import limits, limits_for, use_limits
 from agtrace.settings.model import Pruner
 from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
 from agtrace.shaping.focusing import focused
@@ -105,7 +105,7 @@ async def answered(app: AppState, trace: RequestTrace, arguments: Mapping[str, A
     Raises `MCPError` for invalid arguments and for defects; nothing of an exception's text reaches the client.
     """
     try:
-        with holding(limits_for(app.configured.settings, trace.tool)):
+        with use_limits(limits_for(app.configured.settings, trace.tool)):
             return await _passed(app, trace, arguments)
     except MCPError:
         raise
@@ -136,7 +136,7 @@ async def _passed(app: AppState, trace: RequestTrace, given: Mapping[str, Any]) 
         try:
             output = await TOOLS[trace.tool].run(wanted, app.context)
         except ToolFailed as failure:
-            told = await anyio.to_thread.run_sync(_told, app, trace, wanted, failure)
+            told = await anyio.to_thread.run_sync(_failure_answer, app, trace, wanted, failure)
             trace.go(
                 "failed" if failure.timeout_ms is None else "timed out",
                 error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
@@ -158,7 +158,7 @@ def _masked(output: Output) -> str:
     return redact(f"{output.inside}\n{output.text}" if output.inside else output.text)
 
 
-def _told(app: AppState, trace: RequestTrace, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
+def _failure_answer(app: AppState, trace: RequestTrace, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
     """Return the answer of a tool that failed, with what it gave until then.
 
     A question to that is answered by the built-in pruner: an agent often asks why something failed.
@@ -170,11 +170,11 @@ def _told(app: AppState, trace: RequestTrace, wanted: Arguments, failure: ToolFa
     if question is not None and text:
         found = focused(text, redact(question), min(room.chars, room.budget))
         if isinstance(found, Focused):
-            given = Given(found.text, found.kept_lines, False)
+            given = FittedText(found.text, found.kept_lines, False)
             kept, total = found.kept_lines, found.total_lines
             pruning = Pruning(attempted=True, applied=True, kept_lines=kept, total_lines=total)
     kept_id = app.context.kept.keep(text) if pruning.applied or given.is_cut else None
-    given = Given(f"{message}\n{given.text}" if text else message, given.shown_lines, given.is_cut)
+    given = FittedText(f"{message}\n{given.text}" if text else message, given.shown_lines, given.is_cut)
     error = {"code": failure.error_code, "message": message}
     return result(trace, given, failure.output, text, pruning, kept_id, error)
 
@@ -208,7 +208,7 @@ async def _pruned(
     def ms() -> float:
         return round(1000 * (time.monotonic() - begun), 1)
 
-    trace.go("eligible", endpoint=shown(settings.endpoint))
+    trace.go("eligible", endpoint=endpoint_label(settings.endpoint))
     try:
         found = await app.pruners.ask(settings, text, await anyio.to_thread.run_sync(redact, question), first_line)
     except PrunerFailed as failure:
@@ -237,7 +237,7 @@ def _answer(
     room = limits_of(wanted.mode)
     if pruned is None:
         given = fitted(text, room, first_line=output.first_line, failing=trace.tool != "grep")
-        given = given if given.text else Given(_NOTHING.get(trace.tool, ""), 0, False)
+        given = given if given.text else FittedText(_NOTHING.get(trace.tool, ""), 0, False)
     else:
         given = fitted_pruned(redact(pruned), room)
     kept = app.context.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
@@ -258,7 +258,7 @@ USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
 
 
-class Given(Struct, frozen=True):
+class FittedText(Struct, frozen=True):
     """A text as it fits into an answer."""
 
     text: str
@@ -271,27 +271,27 @@ def limits_of(mode: Mode | None) -> Limits:
     return of_mode("standard")._replace(width=USUAL_WIDTH) if mode is None else of_mode(mode)
 
 
-def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = True) -> Given:
+def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = True) -> FittedText:
     """Return a text within limits: its head and tail, and its failing lines; what is left out is named."""
     lines = text.removesuffix("\n").split("\n")
     told = read(lines) if failing else (None for _ in lines)
     found = gather(zip(lines, told, strict=False), limits, first=first_line).digest(limits.budget, _OPENED)
-    return Given(found.text if found.shortened else text, found.lines, found.shortened)
+    return FittedText(found.text if found.shortened else text, found.lines, found.shortened)
 
 
-def fitted_pruned(text: str, limits: Limits) -> Given:
+def fitted_pruned(text: str, limits: Limits) -> FittedText:
     """Return a pruned text within limits: long lines cut, and of too many those that report failures, head and tail."""
     lines = [cut_line(line, limits.width) for line in text.split("\n")]
     whole = "\n".join(lines)
     if len(lines) <= limits.lines and len(whole) <= limits.chars and escaped_size(whole) <= limits.budget:
-        return Given(whole, len(lines), False)
+        return FittedText(whole, len(lines), False)
     found = gather(zip(lines, read(lines), strict=False), limits).digest(limits.budget, _OPENED_OF_PRUNED)
-    return Given(found.text, found.lines, True)
+    return FittedText(found.text, found.lines, True)
 
 
 def result(
     trace: RequestTrace,
-    given: Given,
+    given: FittedText,
     output: Output | None,
     text: str,
     pruning: Pruning,

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agtrace.problems import NotStarted
-from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, Signals, Told, place, stop_like_agent
+from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, AgentInput, Signals, place, stop_like_agent
 from agtrace.pruning.processes import Guard
 from agtrace.pruning.states import Log, Run, RunLog, StateMachine
-from agtrace.settings.environment import command_line, config_file, data_dir, given
+from agtrace.settings.environment import command_line, config_file, data_dir, environment_of
 
 if TYPE_CHECKING:
     from agtrace.settings.model import Pruner
@@ -85,7 +85,7 @@ class _Runner:
         self._file = Path()
         self._child: Child | None = None
         self._settings: Pruner | None = None
-        self._told = Told()
+        self._told = AgentInput()
         self._next_question, self._failures = _NEVER, 0
 
     def run(self) -> int:
@@ -125,7 +125,7 @@ class _Runner:
         token = os.urandom(32).hex()
         last = time.monotonic() + settings.startup_timeout_ms / 1_000
         self._file = Path(os.path.abspath(data_dir()), f"run-{os.urandom(8).hex()}.json")
-        environment = {**given(), SERVER_TOKEN: token}
+        environment = {**environment_of(), SERVER_TOKEN: token}
 
         def relay(line: bytes) -> None:
             self._plan.log.relay(line.replace(token.encode(), b"(token)"))
@@ -179,7 +179,7 @@ class _Runner:
         command = list(self._plan.command)
         at = place(self._plan.agent, command) or len(command)
         command[at:at] = self._told.arguments
-        environment = {**given(), **self._told.environment}
+        environment = {**environment_of(), **self._told.environment}
         try:
             agent = os.posix_spawnp(command[0], command, environment, setsigdef=_CHANGED_BY_PYTHON)
         except OSError as error:

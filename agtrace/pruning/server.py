@@ -43,7 +43,7 @@ from agtrace.serving.connections import Connection, listen, run
 from agtrace.serving.http_auth import Auth, KnownNames, known_names
 from agtrace.serving.server import origin_of
 from agtrace.serving.stdio_transport import serve
-from agtrace.settings.environment import given
+from agtrace.settings.environment import environment_of
 from agtrace.text.kept_texts import KeptTexts
 
 LARGEST_REQUEST = 1_048_576
@@ -250,7 +250,7 @@ def app_state(configured: Configured) -> AppState:
     settings = configured.settings
     redact.use(settings.data_dir)
     threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
-    environment = inherited(given(), settings.pruner.environment)
+    environment = inherited(environment_of(), settings.pruner.environment)
     _hide_environment()
     return AppState(configured, log, ToolContext(Path.cwd(), environment, KeptTexts(settings.kept_outputs)))
 

@@ -26,8 +26,8 @@ from agtrace.pruning.output import (
     Truncation,
     expanded,
     failed_on,
-    joined,
-    shown,
+    join_captures,
+    path_text,
     working_folder,
 )
 from agtrace.text.kept_texts import REFERENCE, KeptTexts
@@ -50,7 +50,7 @@ async def bash(arguments: BashArguments, context: ToolContext) -> Output:
         ended = await processes.run(command, folder, variables, arguments.timeout_ms / 1000, output.add, errors.add)
     except OSError as error:
         raise ToolFailed("spawn_failed", f"The command can't be started: {error.strerror}.") from None
-    text, truncated = joined(output, errors)
+    text, truncated = join_captures(output, errors)
     code = ended.code if ended.why == "itself" else None
     result = Output(text, output.total, errors.total, code, ended.duration_ms, truncated=truncated)
     if ended.why == "timeout":
@@ -153,9 +153,9 @@ def _read(path: Path, arguments: ReadArguments, given_up: Callable[[], bool]) ->
 
 def _check_file(path: Path, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise ToolFailed("EISDIR", f"{shown(path)} is a folder; `bash` with `ls` or `grep` shows what is in it.")
+        raise ToolFailed("EISDIR", f"{path_text(path)} is a folder; `bash` with `ls` or `grep` shows what is in it.")
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed("not_regular", f"{shown(path)} is not a regular file.")
+        raise ToolFailed("not_regular", f"{path_text(path)} is not a regular file.")
 
 
 class _File:
@@ -173,14 +173,14 @@ class _File:
             if not piece:
                 return
             if b"\0" in piece:
-                raise ToolFailed("binary", f"{shown(self._path)} is a binary file ({self.size:,} bytes).")
+                raise ToolFailed("binary", f"{path_text(self._path)} is a binary file ({self.size:,} bytes).")
             position += len(piece)
             yield piece
 
     def out_of_range(self, number: int, lines: int) -> ToolFailed:
         """Return what to say if it has no line of this number."""
         have = "1 line" if lines == 1 else f"{lines:,} lines"
-        return ToolFailed("out_of_range", f"{shown(self._path)} has {have}: there is no line {number:,}.")
+        return ToolFailed("out_of_range", f"{path_text(self._path)} has {have}: there is no line {number:,}.")
 
 
 def _whole(file: _File) -> _Read:
@@ -311,9 +311,9 @@ def _check_paths(folder: Path, paths: Sequence[str]) -> None:
         except OSError as error:
             raise failed_on(name, error) from None
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-            raise ToolFailed("not_regular", f"{shown(name)} is neither a regular file nor a folder.")
+            raise ToolFailed("not_regular", f"{path_text(name)} is neither a regular file nor a folder.")
         if not os.access(folder / path, os.R_OK):
-            raise ToolFailed("EACCES", f"{shown(name)}: this may not be read (EACCES).")
+            raise ToolFailed("EACCES", f"{path_text(name)}: this may not be read (EACCES).")
 
 
 class _Line(NamedTuple):

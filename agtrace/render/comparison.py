@@ -21,7 +21,7 @@ from agtrace.render.terminal import (
     plain,
     summary,
 )
-from agtrace.sessions.landmarks import said
+from agtrace.sessions.landmarks import deeds_phrase
 from agtrace.text.lines import end_of_path
 from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, how_made, seconds, short
@@ -52,7 +52,7 @@ def analysis(answer: dict[str, Any]) -> None:
         return
     OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
     if "done" in data:
-        OUT.print(Text(f"Done: {plain(said(data['done']))}", style="dim"))
+        OUT.print(Text(f"Done: {plain(deeds_phrase(data['done']))}", style="dim"))
     if "unscored" in data:
         OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
     if "own_score" in data:

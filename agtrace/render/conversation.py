@@ -42,21 +42,21 @@ def paged(program: str, environment: Mapping[str, str]) -> Iterator[Console]:
     `program` is a shell command, run in an environment; empty for no pager. The block ends early, and silently, when
     the user leaves the pager.
     """
-    if not (OUT.is_terminal and program not in _NONE and _found(program)):
+    if not (OUT.is_terminal and program not in _NONE and _is_program(program)):
         yield OUT
         return
     before = signal.signal(signal.SIGINT, _left_to_the_pager)
     process = subprocess.Popen(program, shell=True, stdin=subprocess.PIPE, env=environment)
     assert process.stdin is not None
     try:
-        with suppress(_Left), closing(_Pipe(process.stdin)) as pipe:
+        with suppress(_PagerClosed), closing(_Pipe(process.stdin)) as pipe:
             yield _console(pipe)
     finally:
         process.wait()
         signal.signal(signal.SIGINT, before)
 
 
-def _found(program: str) -> bool:
+def _is_program(program: str) -> bool:
     """Whether the first word of a command is a program; what only a shell understands is taken to be."""
     try:
         first = next(iter(shlex.split(program)), "")
@@ -77,7 +77,7 @@ def _console(pipe: Any) -> Console:
     )  # fmt: skip
 
 
-class _Left(Exception):
+class _PagerClosed(Exception):
     """The user left the pager."""
 
 
@@ -98,7 +98,7 @@ class _Pipe:
     def write(self, text: str, /) -> int:
         """Write a text. Raises `_Left` when nobody reads any more."""
         if not self._thread.is_alive():
-            raise _Left
+            raise _PagerClosed
         self._texts.put(text)
         return len(text)
 

@@ -55,7 +55,7 @@ _ONLY_LOGS = "logs"
 _ADDED = {True: "yes", False: "no", None: "unknown"}
 
 
-def listed(programs: Sequence[Program]) -> None:
+def print_programs(programs: Sequence[Program]) -> None:
     """Print every program: whether it is here, whether it has our server, and on a wide terminal, in which file."""
     wide = OUT.width >= _WIDE
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -155,13 +155,13 @@ def _doctor_retention(agents: list[dict[str, Any]]) -> None:
     heading("how long agents keep their logs")
     for agent in agents:
         for kept in agent["settings"]:
-            OUT.print(f"  {plain_line(_kept(agent['agent'], kept))}", soft_wrap=True)
+            OUT.print(f"  {plain_line(_retention_text(agent['agent'], kept))}", soft_wrap=True)
         if agent["deleted_sessions"]:
             count = counted(agent["deleted_sessions"], "session")
             OUT.print(f"  {agent['agent']} has deleted the logs of {count} that the index still has", soft_wrap=True)
 
 
-def _kept(agent: str, kept: dict[str, Any]) -> str:
+def _retention_text(agent: str, kept: dict[str, Any]) -> str:
     """Say how long an agent keeps its logs, and what decides that."""
     setting = f"{kept['setting']} in {kept['file']}"
     source = f"({setting})" if kept["is_set"] else f"({kept['setting']} isn't set in {kept['file']})"

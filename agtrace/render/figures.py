@@ -168,7 +168,7 @@ def _marked(figure: str, made: Made | None, room: bool) -> str:
 
 def _notes(found: Costs) -> Iterator[str]:
     """Yield what the figures lack, what they are made from, and which days are meant."""
-    from agtrace.report.costs import UNKNOWN, lacking, left_of
+    from agtrace.report.costs import UNKNOWN, left_of, missing_figures
 
     total = found.total
     if "partial" in (total.tokens_made, total.cost_made):
@@ -180,7 +180,7 @@ def _notes(found: Costs) -> Iterator[str]:
             f"no price for the faster (fast, priority) processing of {short(faster.tokens)} tokens of "
             f"{plain_line(faster.model)}: counted at the standard price, so at least so much"
         )
-    yield from lacking(found)
+    yield from missing_figures(found)
     if total.cost_usd is not None and found.prices:
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
     yield from map(left_of, found.limits or ())

@@ -145,7 +145,7 @@ def _findings(found: Report) -> None:
         findings = [figure(row.findings)] if wide else []
         critical = Text(figure(row.critical or None), style=STYLES["Critical"])
         worst = [Text(plain(" ".join(wording.worst_of(found, row.detector))), style="dim")] if widest else []
-        table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical, *worst)
+        table.add_row(wording.words_of(row.detector), figure(row.sessions), *findings, critical, *worst)
     OUT.print(indented(compact(table)))
     left_out("detector", _ROWS, len(found.detectors))
 

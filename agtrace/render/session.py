@@ -25,7 +25,7 @@ from agtrace.render.terminal import (
     summary,
 )
 from agtrace.render.text import told_focus
-from agtrace.sessions.landmarks import said
+from agtrace.sessions.landmarks import deeds_phrase
 from agtrace.text.numbers import counted, dollars, how_made, seconds, short, spent
 from agtrace.times import when
 
@@ -161,7 +161,7 @@ def print_stats(data: dict[str, Any]) -> None:
     spans = (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}", _cost(stats))
     _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
-    _dim(said(stats.get("done", {})))
+    _dim(deeds_phrase(stats.get("done", {})))
     for model in stats.get("models", []):
         _dim(f"  {plain(model['model'])}: {short(model.get('total_tokens'))} {_cost(model)}".rstrip())
 
@@ -230,7 +230,7 @@ _TIMES = frozenset({"start_time", "end_time"})
 
 def section(name: str, content: Any) -> None:
     """Print a section under its name; `content` is all items of a list, or for facts the answer that has them."""
-    heading(name if name in FACTS else f"{name}: {_counted(name, content)}")
+    heading(name if name in FACTS else f"{name}: {_count_text(name, content)}")
     if name == "session":
         _session(content["data"])
     elif name == "stats":
@@ -244,7 +244,7 @@ def section(name: str, content: Any) -> None:
         nothing("none")
 
 
-def _counted(name: str, items: list[Any]) -> str:
+def _count_text(name: str, items: list[Any]) -> str:
     """Return the number of items; of failures by outcome if not all of them failed: `2 failed, 1 rejected`."""
     outcomes = Counter(item["outcome"] for item in items) if name == "failures" else Counter()
     if not outcomes.keys() - {Outcome.FAILED}:

@@ -172,7 +172,7 @@ class Looked(Message):
         self.at = time.monotonic()
 
 
-class Told(Message):
+class ConversationLoaded(Message):
     """What a session's conversation is now, or why it can't be told."""
 
     def __init__(self, uid: str, followed: Followed | None, problem: str | None) -> None:
@@ -365,7 +365,7 @@ class WatchApp(App[None]):
             self._show_head(shown, message)
             self.read(shown.uid, shown.first_event)
 
-    def on_told(self, message: Told) -> None:
+    def on_told(self, message: ConversationLoaded) -> None:
         """Show the conversation, if it is still followed."""
         shown = self._followed
         if shown is not None and shown.uid == message.uid:
@@ -405,7 +405,9 @@ class WatchApp(App[None]):
 
     def _read(self, uid: str, first_event: int | None) -> None:
         found = self._source.followed(uid, first_event)
-        self.post_message(Told(uid, None, found) if isinstance(found, str) else Told(uid, found, None))
+        self.post_message(
+            ConversationLoaded(uid, None, found) if isinstance(found, str) else ConversationLoaded(uid, found, None)
+        )
 
     def _end_at_signals(self) -> None:
         """Restore the terminal when the process is asked to end; in a thread of a test, signals stay as they are."""

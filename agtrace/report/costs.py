@@ -145,7 +145,7 @@ def _titles(connection: sqlite3.Connection, chosen: Iterable[Family], groups: Co
     return {id: one_line(titles[id].title or titles[id].snippet or "", USER_MESSAGE) for id in groups}
 
 
-def lacking(found: Costs) -> Iterator[str]:
+def missing_figures(found: Costs) -> Iterator[str]:
     """Yield, in words, which figures the logs lack."""
     if found.incomplete_responses:
         yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"

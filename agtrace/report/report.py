@@ -206,7 +206,7 @@ LESSONS = 10
 """The most lessons that a report has."""
 
 
-def report(connection: sqlite3.Connection, asked: Asked, note: Note = nobody) -> Report:
+def report(connection: sqlite3.Connection, asked: ReportQuery, note: Note = nobody) -> Report:
     """Examine the selected sessions and those of the period before, and sum them up; `note` as in `examine_all`."""
     selection = asked.selection
     every = families(connection, selection)
@@ -251,7 +251,7 @@ def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedS
 
 
 def _comparison(
-    connection: sqlite3.Connection, asked: Asked, every: Sequence[Family], tallies: Sequence[Tally]
+    connection: sqlite3.Connection, asked: ReportQuery, every: Sequence[Family], tallies: Sequence[Tally]
 ) -> dict[str, Any]:
     """Return the fields of the report about changes; only an empty list of changes if there is no time to divide."""
     found = periods(asked.selection, (tally.started_at for tally in tallies), int(asked.now * 1000))
@@ -304,7 +304,7 @@ ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 2_000
 """Limits of timeline entries: sessions share the first number; each gets between the second and the third."""
 
 
-class Asked(Struct, frozen=True):
+class ReportQuery(Struct, frozen=True):
     """What a report was asked for."""
 
     selection: Selection
@@ -318,7 +318,7 @@ class Asked(Struct, frozen=True):
     """The most events to examine, in this process; None for all, on all cores."""
 
 
-class Seen(NamedTuple):
+class ExaminedSession(NamedTuple):
     """An examined session."""
 
     tally: Tally
@@ -330,11 +330,11 @@ class Seen(NamedTuple):
 
 def examine_all(
     connection: sqlite3.Connection,
-    asked: Asked,
+    asked: ReportQuery,
     chosen: Sequence[Family],
     note: Note = nobody,
     entries: int | None = None,
-) -> list[Seen]:
+) -> list[ExaminedSession]:
     """Return each session as a report shows it. Raises `TooManyEvents`.
 
     `note` is called with how many sessions are examined, and the number of those that have to be; `entries` are the
@@ -371,7 +371,7 @@ def examine_all(
         tally = _tally(family, analysis, [own, *agents], together)
         project = None if family.row.project_id is None else projects[family.row.project_id]
         shown = _shown(family, analysis, tally, project, own.health.timeline)
-        seen.append(Seen(tally, shown, analysis.insights, own.health.experiences))
+        seen.append(ExaminedSession(tally, shown, analysis.insights, own.health.experiences))
     return seen
 
 
@@ -402,7 +402,7 @@ def _shown(
         cost_made=tally.usage.cost_made,
         model=row.model and one_line(row.model, LABEL),
         agents=found.agents,
-        insights=_kept(found.insights),
+        insights=_insights_to_show(found.insights),
         total_insights=len(found.insights),
         detectors=Counter(insight.detector for insight in found.insights),
         severities=Counter(insight.severity for insight in found.insights),
@@ -411,7 +411,7 @@ def _shown(
     )
 
 
-def _kept(insights: Sequence[Insight]) -> list[Insight]:
+def _insights_to_show(insights: Sequence[Insight]) -> list[Insight]:
     """Return the findings to show, given the worst first: each detector's worst one, then the worst of the rest."""
     worst: dict[str, int] = {}
     for place, insight in enumerate(insights):

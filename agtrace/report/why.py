@@ -216,7 +216,7 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
         raise InvalidParameter("file", f"{named_path(path, _LONGEST_PATH)} {content.why_not}; leave out the line")
     if lines is not None:
         _check(path, content, lines)
-    known = _known(connection, path, uses, content, lines, in_clones=not named_only)
+    known = _find_authors(connection, path, uses, content, lines, in_clones=not named_only)
     total = None if content.lines is None else len(content.lines)
     if lines is not None:
         note = None if known.uses.touched else _NOWHERE
@@ -250,7 +250,7 @@ def _check(path: str, content: _Content, lines: tuple[int, int]) -> None:
         raise InvalidRange(f"at most {MOST_LINES} lines can be asked about at once", maximum=MOST_LINES)
 
 
-def _known(
+def _find_authors(
     connection: sqlite3.Connection,
     path: str,
     uses: Uses,

@@ -75,7 +75,7 @@ def why_at_least(tokens_made: Made | None) -> str:
     return "token figures of some responses are missing, incomplete or not understood in the logs"
 
 
-def named(name: str) -> str:
+def words_of(name: str) -> str:
     """Turn a name such as `edit_churn` or `error_left` into words."""
     return name.replace("_", " ")
 
@@ -108,7 +108,7 @@ def models(report: Report) -> list[tuple[str, int, float | None]]:
 
 def deeds(report: Report) -> str:
     """Sum up what was done: `12 commits, 41 test runs (3 failed)`."""
-    done = ((row, named(row.kind)) for row in report.deeds)
+    done = ((row, words_of(row.kind)) for row in report.deeds)
     return ", ".join(
         f"{row.count:,} {what if row.count == 1 else _PLURALS.get(what, f'{what}s')}"
         + (f" ({row.failed:,} failed)" if row.failed else "")
@@ -219,12 +219,12 @@ def _markdown_lines(report: Report) -> Iterator[str]:
     )  # fmt: skip
     yield from _table(
         "Findings", ("detector", "sessions", "findings", "critical"),
-        ((named(row.detector), f"{row.sessions:,}", f"{row.findings:,}", f"{row.critical:,}")
+        ((words_of(row.detector), f"{row.sessions:,}", f"{row.findings:,}", f"{row.critical:,}")
          for row in report.detectors),
     )  # fmt: skip
     yield from _table(
         "What was done", ("what", "count", "failed", "sessions"),
-        ((named(row.kind), f"{row.count:,}", f"{row.failed:,}" if row.failed else "", f"{row.sessions:,}")
+        ((words_of(row.kind), f"{row.count:,}", f"{row.failed:,}" if row.failed else "", f"{row.sessions:,}")
          for row in report.deeds),
     )  # fmt: skip
     yield from _table(

@@ -13,7 +13,7 @@ from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.reports import Spent
 
 from agtrace.health.analysis import Note, examinations, nobody
-from agtrace.report.costs import UNKNOWN, costs, lacking
+from agtrace.report.costs import UNKNOWN, costs, missing_figures
 from agtrace.report.selection import Family, Selection, families, in_period
 from agtrace.report.wording import AGENTS, quoted
 from agtrace.sessions.landmarks import titled_landmarks
@@ -80,7 +80,7 @@ def worklog(
             for name, sessions in projects.items()
         ],
         spent=spent.total,
-        lacking=[*lacking(spent), *([f"dollars are estimates ({spent.prices})"] if spent.prices else [])],
+        lacking=[*missing_figures(spent), *([f"dollars are estimates ({spent.prices})"] if spent.prices else [])],
         behind=behind,
     )
 

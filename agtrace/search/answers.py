@@ -30,7 +30,7 @@ from agtrace.sessions.events import aftermath, name_of, preview
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.quotes import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, said
+from agtrace.sessions.quotes import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, quote
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso, local
@@ -98,7 +98,7 @@ _ILL_ENDED, _FAILURES = 20, 2
 # -- the best sessions ------------------------------------------------------------------------
 
 
-class _Shown(Struct, frozen=True):
+class _SessionMatches(Struct, frozen=True):
     """One of the best sessions, with its matches."""
 
     row: Session
@@ -139,7 +139,7 @@ def best_matches(
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     shown = [
-        _Shown(
+        _SessionMatches(
             rows[one.session_row],
             about(connection, rows[one.session_row], names),
             _matches(connection, rows[one.session_row], ranked, query, one.hits, hits, best=one is best[0]),
@@ -199,7 +199,7 @@ def further_matches(
     return matches, [about(connection, row, names) for row in rows.values()]
 
 
-def _worked(connection: sqlite3.Connection, found: Sequence[_Shown]) -> Worked | None:
+def _worked(connection: sqlite3.Connection, found: Sequence[_SessionMatches]) -> Worked | None:
     for one in found[:_FIXED]:
         for _, match in one.matches[:_FIXED]:
             event = opened(connection, one.row.id, match.event_index)
@@ -302,7 +302,7 @@ def _text(match: EventPreview) -> str:
 # -- what came of the best one ----------------------------------------------------------------
 
 
-def _with_course(connection: sqlite3.Connection, shown: _Shown, *, doubted: bool) -> FoundSession:
+def _with_course(connection: sqlite3.Connection, shown: _SessionMatches, *, doubted: bool) -> FoundSession:
     row, hit, last_event = shown.row, shown.matches[0][1].event_index, last_event_of(connection, shown.row)
     last = last_message(connection, row, last_event, _SHORT if doubted else _LAST)
     known = {match.event_index for _, match in shown.matches}
@@ -370,7 +370,7 @@ def _course_line(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, ill: Outcome | None, ending: turns.Ending | None
 ) -> Line:
     words = () if ending or event.type != EventType.USER else _TELLING
-    who, text = said(connection, provider, event, words, _ERROR if ill is Outcome.FAILED else _LINE)
+    who, text = quote(connection, provider, event, words, _ERROR if ill is Outcome.FAILED else _LINE)
     if ill is Outcome.REJECTED:
         return event.event_index, "human", f"refused: {text}"
     return event.event_index, who, f"{text}{_unanswered(ending) if ending else ''}"

@@ -32,8 +32,8 @@ from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.connections import listen, run
 from agtrace.serving.http_auth import Auth, KnownNames, bracketed, is_loopback, known_names, shows, without_token
-from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
-from agtrace.settings.limits import known
+from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, RequestThreads, make_server
+from agtrace.settings.limits import known_client
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 
@@ -59,8 +59,8 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     capture_library_logs()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        counts = RequestCounts(known)
-        desk = Desk(live, [counts])
+        counts = RequestCounts(known_client)
+        desk = RequestThreads(live, [counts])
         live.follow_signal()
         threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{bracketed(host)}:{port}/mcp"
@@ -69,7 +69,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
         return run(application(live, desk, counts, host, port), listening)
 
 
-def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: int) -> Starlette:
+def application(live: Live, desk: RequestThreads, counts: RequestCounts, host: str, port: int) -> Starlette:
     """Return the routes, behind the check of hosts and origins; `counts` are those of the desk."""
     settings = live.current.settings
     security = known_names(host, port, settings.http.hosts, settings.http.origins)
@@ -113,7 +113,7 @@ class _Remembering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = Request(scope).headers.get(_SESSION, "")
-        scope[CLIENT] = known(session.partition(".")[0])
+        scope[CLIENT] = known_client(session.partition(".")[0])
         scope[CONNECTION] = session or "{0[0]}:{0[1]}".format(scope.get("client") or ("", 0))
         await self._app(scope, receive, _naming(scope, send))
 
@@ -121,7 +121,7 @@ class _Remembering:
 class _Probes:
     """Probes for operators: all figures for clients with access to /mcp, otherwise only whether the server is well."""
 
-    def __init__(self, desk: Desk, token: str | None) -> None:
+    def __init__(self, desk: RequestThreads, token: str | None) -> None:
         self._desk, self._token = desk, token
         self._room = anyio.CapacityLimiter(2)  # separate threads, so that requests never keep probes waiting
         self._glancing, self._glanced, self._is_ready = anyio.Lock(), float("-inf"), False
@@ -177,7 +177,7 @@ async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallN
     if ctx.method == "initialize" and ctx.params is not None and ctx.request is not None:
         info = ctx.params.get("clientInfo")
         name = info.get("name") if isinstance(info, Mapping) else None
-        ctx.request.scope[_GREETING] = known(name if isinstance(name, str) else None) or _UNKNOWN
+        ctx.request.scope[_GREETING] = known_client(name if isinstance(name, str) else None) or _UNKNOWN
     return await call_next(ctx)
 
 

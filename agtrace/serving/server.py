@@ -111,14 +111,14 @@ TEMPLATES = types.ListResourceTemplatesResult(
 )
 
 
-class _Listed(NamedTuple):
+class _ToolList(NamedTuple):
     """The list of tools, and the version of the settings that it was made for."""
 
     version: str
     tools: types.ListToolsResult
 
 
-class Desk:
+class RequestThreads:
     """Answers requests in threads: as many for each kind of request as there are cores.
 
     So a slow search delays nothing but other searches, and these no longer than the cores need for it; waiting requests
@@ -130,14 +130,14 @@ class Desk:
         from agtrace_indexer.parallel.pool import cores
 
         from agtrace.answers.service import (
-            Answers,  # takes 60 ms: it loads all our modules, sqlite3, the models and the redaction
+            Service,  # takes 60 ms: it loads all our modules, sqlite3, the models and the redaction
         )
         from agtrace.answers.telemetry.recorder import Recorder
 
         settings = live.current.settings
         recorder = Recorder(settings.telemetry_file)
-        self.answers = Answers(settings, recorder=recorder, observers=observers, live=live)
-        self._live, self._listed = live, _Listed("", types.ListToolsResult(tools=[]))
+        self.answers = Service(settings, recorder=recorder, observers=observers, live=live)
+        self._live, self._listed = live, _ToolList("", types.ListToolsResult(tools=[]))
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 
     @property
@@ -149,7 +149,7 @@ class Desk:
         settings = self._live.current.settings
         if self._listed.version != settings.version:
             tools = [_described(tool, limits_for(settings, tool.name)) for tool in TOOLS.values()]
-            self._listed = _Listed(settings.version, types.ListToolsResult(tools=tools))
+            self._listed = _ToolList(settings.version, types.ListToolsResult(tools=tools))
         return self._listed.tools
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request, counted: bool = True) -> Answer:
@@ -187,16 +187,16 @@ def _kind(name: str, arguments: dict[str, Any]) -> str:
         return name
 
 
-def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
+def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
     """Return the server with its tools, resources and prompts, not yet connected to a transport."""
     opened = desk
     opening = anyio.Lock()
 
-    async def at_desk() -> Desk:
+    async def at_desk() -> RequestThreads:
         nonlocal opened
         async with opening:
             if opened is None:
-                opened = await anyio.to_thread.run_sync(Desk, live)
+                opened = await anyio.to_thread.run_sync(RequestThreads, live)
         return opened
 
     async def initialized(context: Request, params: types.NotificationParams) -> None:

@@ -78,7 +78,7 @@ def serve(server: Server[Any], watching: Watching | None = None) -> None:
 
 
 async def _converse(server: Server[Any], watching: Watching | None) -> None:
-    asked, answers = _taken(0, os.open(os.devnull, os.O_RDONLY)), _taken(1, _elsewhere())
+    asked, answers = _own_descriptor(0, os.open(os.devnull, os.O_RDONLY)), _own_descriptor(1, _elsewhere())
     waiting = _Waiting()
     arrived, lines = anyio.create_memory_object_stream[_Line](math.inf)
     inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
@@ -236,7 +236,7 @@ def _id_in(value: Any) -> types.RequestId | None:
     return number if is_id else None
 
 
-def _taken(descriptor: int, instead: int) -> int:
+def _own_descriptor(descriptor: int, instead: int) -> int:
     """Duplicate a standard descriptor for our own use, and redirect the standard one."""
     own = os.dup(descriptor)
     os.set_blocking(own, True)

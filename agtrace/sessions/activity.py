@@ -111,7 +111,7 @@ class OpenCall(NamedTuple):
     tool: str
 
 
-class Seen(NamedTuple):
+class LogEnd(NamedTuple):
     """The end of a log."""
 
     last: EventType | None
@@ -143,7 +143,7 @@ class Activity(NamedTuple):
     """Why more isn't known, as a phrase; empty if all is."""
 
 
-def activity(seen: Seen, tools: Tools) -> Activity:
+def activity(seen: LogEnd, tools: Tools) -> Activity:
     """Return what a session does, by the end of its log and what its agent's tools are for."""
     if seen.phase is Phase.CLOSED:
         return Activity("closed")
@@ -161,7 +161,7 @@ def activity(seen: Seen, tools: Tools) -> Activity:
     return _at_work(seen, tools)
 
 
-def _at_work(seen: Seen, tools: Tools) -> Activity:
+def _at_work(seen: LogEnd, tools: Tools) -> Activity:
     """Return what a session does whose turn isn't known to be over."""
     silent = seen.silent_ms >= SILENT_MS
     if seen.open_calls:

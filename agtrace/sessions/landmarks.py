@@ -44,7 +44,7 @@ _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
 _SHOWN, _NEAREST, _ALL = 6, 4, 1 << 62
 
 
-class Telling(Struct, frozen=True):
+class OverviewLandmarks(Struct, frozen=True):
     """Landmarks of an overview."""
 
     items: list[LandmarkItem]
@@ -143,7 +143,7 @@ def _title(tool: str, arguments: Json) -> str | None:
 
 def telling_landmarks(
     connection: sqlite3.Connection, session_row: int, last_event: int, *, near: int | None = None
-) -> Telling:
+) -> OverviewLandmarks:
     """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
 
     Of test runs and builds that is the last one, and the last one that failed. Compactions come without their figures.
@@ -160,7 +160,7 @@ def telling_landmarks(
         shown = sorted(shown, key=lambda one: abs(one.event_index - near))[:_NEAREST]
         shown.sort(key=lambda one: one.event_index)
     items = _with_outputs(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
-    return Telling(items, len(found))
+    return OverviewLandmarks(items, len(found))
 
 
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:
@@ -177,7 +177,7 @@ def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int
     return {row: done for row, done in found.items() if dump(done)}
 
 
-def said(done: dict[str, Any]) -> str:
+def deeds_phrase(done: dict[str, Any]) -> str:
     """Return what a session did as a phrase: `3 commits, opened pull request 104, last tests passed`."""
     opened = done.get("pull_requests", [])
     phrases = (

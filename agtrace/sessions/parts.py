@@ -41,7 +41,7 @@ from agtrace.sessions.counting import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
-from agtrace.sessions.quotes import Quotes, arguments_quote, beginning, seen, telling
+from agtrace.sessions.quotes import Quotes, arguments_quote, beginning, failure_text, start_of
 from agtrace.sessions.turns import StepUsage, telling_argument
 from agtrace.sessions.usage import Usage, model_totals, usage_of
 from agtrace.settings.limits import limits
@@ -99,7 +99,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     provider = source.session.provider
     asked = with_texts(connection, events.several(connection, session_row, (call.call_event for call in found)))
     arguments = {call.event_index: telling_argument(call.rest.get("arguments")) for call in asked}
-    quotes = {event.event_index: one_line(seen(telling(provider, event)), _QUOTE) for event in opened}
+    quotes = {event.event_index: one_line(start_of(failure_text(provider, event)), _QUOTE) for event in opened}
     items = [
         FailedExecution(
             turn_index=call.turn_index,
@@ -107,7 +107,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
             result_event=call.result_event,
             tool=one_line(call.tool or NO_TOOL, LABEL),
             outcome=call.outcome,
-            argument=one_line(seen(arguments.get(call.call_event, "")), _ARGUMENT) or None,
+            argument=one_line(start_of(arguments.get(call.call_event, "")), _ARGUMENT) or None,
             quote=quotes[call.shown],
         )
         for call in found

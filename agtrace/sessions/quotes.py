@@ -70,7 +70,7 @@ def excerpt(text: str, words: Sequence[str], most: int) -> str:
         return seen
     found = list(stems_in(seen, words))
     parts = _two(found, most) if most >= _TWO else []
-    return _joined(seen, [_bounds(seen, *part) for part in parts or [(_best_place(found, most).start, most)]])
+    return _excerpt(seen, [_bounds(seen, *part) for part in parts or [(_best_place(found, most).start, most)]])
 
 
 def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
@@ -136,7 +136,7 @@ def _bounds(text: str, place: int, most: int) -> tuple[int, int]:
     return start, whole[-1] if whole else between if between > 0 else last
 
 
-def _joined(text: str, parts: Sequence[tuple[int, int]]) -> str:
+def _excerpt(text: str, parts: Sequence[tuple[int, int]]) -> str:
     """Put parts of a text, in their order, on a line that shows where something is left out."""
     line, reached = "", 0
     for start, end in parts:
@@ -152,14 +152,14 @@ _LOOKED_AT = 8_000  # characters of a text, far beyond the cut: half a secret is
 _SHORTEST = 20  # characters of an argument
 
 
-def seen(text: str) -> str:
+def start_of(text: str) -> str:
     """Return the beginning of a text, longer than any preview, without control characters and secrets."""
     return redact(_readable(text))
 
 
 def beginning(text: str, key: str = "text") -> dict[str, Any]:
     """Return the first characters of a text as `key`, and its full length as `chars` if it was cut."""
-    start = seen(text)
+    start = start_of(text)
     shown = cut(start, limits().settings.limits.max_string_length)
     return {key: shown, "chars": len(text) if shown != start or len(text) > _LOOKED_AT else None}
 
@@ -260,7 +260,7 @@ def around(
             if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
         ]
         lines = [
-            (event.event_index, *said(connection, session.provider, event, (), _most(event, event_index)))
+            (event.event_index, *quote(connection, session.provider, event, (), _most(event, event_index)))
             for event in with_texts(connection, shown)
         ]
         lines = [line for line in lines if line[2] or line[0] == event_index]
@@ -300,7 +300,7 @@ def open_call(connection: sqlite3.Connection, session: Session, last_event: int)
     later = max(events.last_of_type(connection, session.id, kind, last_event) or 0 for kind in _SPEAKING)
     if later > index:
         return None
-    who, text = said(connection, session.provider, call, (), _WHY)
+    who, text = quote(connection, session.provider, call, (), _WHY)
     return index, who, f"{text}{UNANSWERED}"
 
 
@@ -319,7 +319,7 @@ _NAMELESS = {
 }
 
 
-def said(
+def quote(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = (), most: int = TEXT
 ) -> tuple[str, str]:
     """Return who speaks in an event, and the part of its text with the most of these words; else its beginning.
@@ -418,7 +418,7 @@ def gist_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) ->
     return error_of(connection, provider, call) or result_of(connection, provider, call)
 
 
-def telling(provider: str, result: StoredEvent) -> str:
+def failure_text(provider: str, result: StoredEvent) -> str:
     """Return what a result that isn't good says: the human's own words, or from the line on that tells of a failure."""
     return from_telling_line(_output(provider, result))
 

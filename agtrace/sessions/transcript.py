@@ -28,7 +28,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Entry, Stream, fitting
 from agtrace.text.chunking import line_start
 from agtrace.text.failing_lines import Failing, read
-from agtrace.text.lines import LABEL, UNSEEN, named
+from agtrace.text.lines import LABEL, UNSEEN, name_in_sentence
 from agtrace.times import iso
 
 _HEADING = "## event "
@@ -67,7 +67,7 @@ def heading(event: StoredEvent, turn: int | None) -> str:
     parts = [
         f"{_HEADING}{event.event_index}",
         "" if turn is None else f"turn {turn}{step}",
-        event.type + (f" {named(row.name, LABEL)}" if row.name else "") + called,
+        event.type + (f" {name_in_sentence(row.name, LABEL)}" if row.name else "") + called,
         "copied" if row.copy_of is not None else "",
         event.outcome or "",
         iso(row.ts) or "",

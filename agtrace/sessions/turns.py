@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidRange
-from agtrace.sessions.quotes import beginnings, error_of, seen
+from agtrace.sessions.quotes import beginnings, error_of, start_of
 from agtrace.sessions.terms import failures_known, known_failures
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
@@ -116,8 +116,10 @@ def _said(
     first = [event for kind, most in shown.items() for event in [e for e in of_step if e.type == kind][:most]]
     opened = with_texts(connection, first)
     calls = [event for event in opened if event.type == EventType.TOOL_CALL]
-    message = "".join(seen(event.text) for event in opened if event.type == EventType.MESSAGE)
-    thought = one_line(" ".join(seen(event.text) for event in opened if event.type == EventType.REASONING), _REASONING)
+    message = "".join(start_of(event.text) for event in opened if event.type == EventType.MESSAGE)
+    thought = one_line(
+        " ".join(start_of(event.text) for event in opened if event.type == EventType.REASONING), _REASONING
+    )
     said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
     summary = " ".join(filter(None, [said, _named_calls(calls, step.calls, _SUMMARY - len(said))]))
     errors = (error_of(connection, session.provider, call) for call in calls)
@@ -146,7 +148,7 @@ def telling_argument(arguments: Any) -> str:
 
 def _call_label(call: StoredEvent) -> str:
     what = telling_argument(call.rest.get("arguments"))
-    return f"{one_line(call.row.name or '', LABEL)} {one_line(seen(what), 80)}".strip()
+    return f"{one_line(call.row.name or '', LABEL)} {one_line(start_of(what), 80)}".strip()
 
 
 def _sum(figures: Any) -> int | None:

@@ -31,18 +31,18 @@ def load(environment: Mapping[str, str] | None = None, tell: Callable[[str], Non
     Raises `SettingError` for what can't be used, naming what is expected. If nothing is set but the data folder,
     pydantic isn't loaded.
     """
-    from agtrace.settings.environment import anything_set, data_dir, given
+    from agtrace.settings.environment import anything_set, data_dir, environment_of
     from agtrace.settings.model import Settings
 
     if not anything_set(environment):
-        return Settings(data_dir=data_dir(environment), environment=given(environment))
-    from agtrace.settings.sources import InvalidSettings, read, told
+        return Settings(data_dir=data_dir(environment), environment=environment_of(environment))
+    from agtrace.settings.sources import InvalidSettings, fault_sentences, read
 
     found = read(environment)
     if found.faults:
         raise InvalidSettings(found.faults)
     if tell is not None:
-        for one in told(found.unknown):
+        for one in fault_sentences(found.unknown):
             tell(one)
     return found.settings
 

@@ -47,7 +47,7 @@ def command_line() -> Mapping[str, str]:
     return _CommandLine.values
 
 
-def given(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+def environment_of(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Return an environment, by default that of this process."""
     return os.environ if environment is None else environment
 
@@ -65,13 +65,13 @@ def load_no_plugins() -> None:
 def anything_set(environment: Mapping[str, str] | None = None) -> bool:
     """Whether a file, a variable or the command line may set more than the data folder."""
     file, named = config_file(environment)
-    others = (name for name in given(environment) if name.startswith(PREFIX) and name != DATA_DIR)
+    others = (name for name in environment_of(environment) if name.startswith(PREFIX) and name != DATA_DIR)
     return named or bool(_CommandLine.values) or any(others) or file.is_file()
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, bool]:
     """Return the path of the configuration file, and whether it was named; an unnamed one need not be there."""
-    named = _CommandLine.config or given(environment).get(CONFIG)
+    named = _CommandLine.config or environment_of(environment).get(CONFIG)
     if named:
         return at_home(named).absolute(), True
     return platform_config_dir() / "config.toml", False
@@ -83,13 +83,13 @@ def pager(environment: Mapping[str, str] | None = None, *, stays: bool = False) 
     As for git and man, `PAGER` names it; `less` shows colours, and ends at once if everything fits on one screen,
     unless it `stays`.
     """
-    values = given(environment)
+    values = environment_of(environment)
     return values.get("PAGER", "less -R").strip(), {"LESS": "R" if stays else "FRX", **values}
 
 
 def for_git(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Return the environment for git in a folder that nobody vouches for: it asks nothing, and reaches nowhere."""
-    kept = {name: value for name, value in given(environment).items() if not name.startswith("GIT_")}
+    kept = {name: value for name, value in environment_of(environment).items() if not name.startswith("GIT_")}
     safe = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     return {**kept, **safe, "LC_ALL": "C"}
 
@@ -128,7 +128,7 @@ def _by_platform(kind: str) -> Path:
 
 def data_dir(environment: Mapping[str, str] | None = None) -> Path:
     """Return the data folder, whatever is wrong with other settings; they are read only if it may be in a file."""
-    values = given(environment)
+    values = environment_of(environment)
     named = command_line().get("data_dir") or values.get(DATA_DIR)
     if named or not config_file(values)[0].is_file():
         return at_home(named) if named else platform_data_dir()

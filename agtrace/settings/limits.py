@@ -88,7 +88,7 @@ def limits() -> Limits:
 
 
 @contextmanager
-def holding(held: Limits) -> Iterator[None]:
+def use_limits(held: Limits) -> Iterator[None]:
     """Let these limits hold in this thread within the block."""
     token = _held.set(held)
     try:
@@ -131,7 +131,7 @@ A character takes at least one byte, so an answer of as many bytes always fits.
 _NONE: Mapping[str, int] = {}
 
 
-def known(name: str | None) -> str | None:
+def known_client(name: str | None) -> str | None:
     """Return the known client with this name, or None."""
     given = (name or "").lower()
     return next((client for client in CLIENTS if given == client or given.startswith(f"{client}-")), None)
@@ -145,7 +145,7 @@ def most_bytes(name: str | None, configured: Mapping[str, int] = _NONE) -> int:
     own = next((most for client, most in configured.items() if client.lower() == (name or "").lower()), None)
     if own is not None:
         return own
-    client = known(name)
+    client = known_client(name)
     return configured.get(client or "", ABSOLUTE_MAX_BYTES if client is None else CLIENTS[client])
 
 

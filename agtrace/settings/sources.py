@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from agtrace.problems import SettingError
 from agtrace.settings import SHORTEST_TOKEN
-from agtrace.settings.environment import ALIASES, CONFIG, PREFIX, at_home, command_line, config_file, given
+from agtrace.settings.environment import ALIASES, CONFIG, PREFIX, at_home, command_line, config_file, environment_of
 from agtrace.settings.model import SECRET, Settings
 from agtrace.settings.schema import ADAPTER, allowed, keys, names_at, schema_at
 
@@ -64,18 +64,18 @@ class InvalidSettings(SettingError):
     """Settings that can't be used, with every fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("\n".join(told(faults)))
+        super().__init__("\n".join(fault_sentences(faults)))
         self.faults = tuple(faults)
 
 
-def told(faults: Sequence[Fault]) -> list[str]:
+def fault_sentences(faults: Sequence[Fault]) -> list[str]:
     """Return a sentence for each fault; of very many, for the first ones, and how many more there are."""
     more = len(faults) - MOST_TOLD
     left_out = [f"... and {more:,} more: `agtrace config check --json` names them"] if more > 0 else []
     return [*map(str, faults[:MOST_TOLD]), *left_out]
 
 
-class Found(Struct, frozen=True):
+class SourcedSettings(Struct, frozen=True):
     """Settings and where each value comes from."""
 
     settings: Settings
@@ -93,15 +93,15 @@ class Found(Struct, frozen=True):
         return self.origins.get(key, "default")
 
 
-def read(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Found:
+def read(environment: Mapping[str, str] | None = None, file: Path | None = None) -> SourcedSettings:
     """Return the settings, with a certain file or with the one that is named or at its usual place. Never raises."""
-    variables = given(environment)
+    variables = environment_of(environment)
     path, named = config_file(variables) if file is None else (file.absolute(), True)
     is_there = named or path.is_file()
     sources = [_of_file(path) if is_there else _Source(), _of_variables(variables), _of_command_line()]
     values = {name: one for source in sources for name, one in source.values.items()}
     settings = ADAPTER.validate_python(_tree(values))
-    return Found(
+    return SourcedSettings(
         Settings(**{name: getattr(settings, name) for name in settings.__struct_fields__}, environment=variables),
         path if is_there else None,
         {".".join(name): one.origin for name, one in values.items()},
@@ -237,13 +237,13 @@ def _tree(values: Mapping[Name, _Given]) -> dict[str, Any]:
 
 
 def _unfit(origin: str, place: tuple[str | int, ...], value: Any) -> Fault:
-    key, schema = _written(place), schema_at(place)
+    key, schema = _place_text(place), schema_at(place)
     if key in SECRET:
         shown = "something else"
     elif "properties" in schema or isinstance(place[-1], int):
         shown = _veiled(value)
     else:
-        shown = _shown(value)
+        shown = _value_text(value)
     expected = allowed(schema)
     return Fault(origin, key, f"expected {expected}, got {shown}", shown, expected)
 
@@ -255,14 +255,14 @@ def _unknown(origin: str, place: tuple[str | int, ...], value: Any) -> Fault:
     few = f": {', '.join(known)}" if len(known) <= 12 else " (`agtrace config` lists them)"
     expected = "a known key" + (f", perhaps {near}" if near else few)
     shown = _veiled(value)
-    return Fault(origin, _written(place), f"expected {expected}, got {shown}", shown, expected)
+    return Fault(origin, _place_text(place), f"expected {expected}, got {shown}", shown, expected)
 
 
-def _written(place: Sequence[str | int]) -> str:
-    return ".".join(map(str, place)) if isinstance(place[-1], str) else f"{_written(place[:-1])}[{place[-1]}]"
+def _place_text(place: Sequence[str | int]) -> str:
+    return ".".join(map(str, place)) if isinstance(place[-1], str) else f"{_place_text(place[:-1])}[{place[-1]}]"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as a fault shows it: as in a file."""
     if isinstance(value, Mapping | list):  # may be nested deeply
         return "a table" if isinstance(value, Mapping) else "a list"
@@ -276,7 +276,7 @@ def _shown(value: Any) -> str:
 
 def _veiled(value: Any) -> str:
     """Return a value that has no place in the settings as a fault shows it: a longer text may be a misplaced token."""
-    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _shown(value)
+    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _value_text(value)
 
 
 def _nearest(given: str, known: Iterable[str], least: float = 0.6) -> str | None:

@@ -39,7 +39,7 @@ class FailingLine(NamedTuple):
     """Whether it only belongs to a failure that another line reports."""
 
 
-class _Kept:
+class _FirstLines:
     """The first lines of a kind, no more than an answer can hold."""
 
     def __init__(self, most: int, chars: int) -> None:
@@ -62,7 +62,7 @@ class Failures:
         """The numbers of the first and last of these lines."""
         self._explained = 0
         self._verdict: FailingLine | None = None
-        self._tests, self._errors, self._repeats, self._details = (_Kept(most, chars) for _ in range(4))
+        self._tests, self._errors, self._repeats, self._details = (_FirstLines(most, chars) for _ in range(4))
         self._whole_names: set[str] = set()
         self._short_names: set[str] = set()
 
@@ -134,10 +134,10 @@ class Failures:
         """
         room = most_bytes - len(orjson.dumps(self.counts())) - 80
         first = sum(_size(line) for line in self._errors.lines[:1])
-        names = _taken([_shown(line.name or "", _NAME) for line in self.tests_named()], room - first, _bytes_of)
+        names = _fitting([_shown(line.name or "", _NAME) for line in self.tests_named()], room - first, _bytes_of)
         room -= sum(map(_bytes_of, names))
         ranked = [*self._errors.lines, *self._tests.lines, *self._repeats.lines]
-        lines = _taken(ranked, room, _size)
+        lines = _fitting(ranked, room, _size)
         verdict = bool(self._verdict)
         left = {"names": self.tests - len(names), "lines": self.count - len(lines) - verdict}
         more = {what: number for what, number in left.items() if number > 0}
@@ -150,7 +150,7 @@ class Failures:
         return {what: value for what, value in told.items() if value != [] and value != {}}, not more
 
 
-def _taken(items: list[Any], room: int, size: Any) -> list[Any]:
+def _fitting(items: list[Any], room: int, size: Any) -> list[Any]:
     taken = []
     for item in items:
         room -= size(item)

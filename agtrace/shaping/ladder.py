@@ -78,7 +78,7 @@ _LONGEST_PATH = 160
 _FEWEST_ROWS = 3
 
 
-class Left(Struct):
+class Omission(Struct):
     """A record of what a rung left out."""
 
     paths: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Left(Struct):
         return {"reason": "bytes", **(lists if self.total else {}), "paths": paths, **more}
 
 
-def without_optional(value: Any, left: Left, path: str = "") -> Any:
+def without_optional(value: Any, left: Omission, path: str = "") -> Any:
     """Drop the fields in `OPTIONAL`."""
     if isinstance(value, list):
         return [without_optional(item, left, f"{path}[{number}]") for number, item in enumerate(value)]
@@ -114,7 +114,7 @@ def without_optional(value: Any, left: Left, path: str = "") -> Any:
     }
 
 
-def shorter(value: Any, left: Left, most: int) -> Any:
+def shorter(value: Any, left: Omission, most: int) -> Any:
     """Cut every string to `most` characters, including keys."""
     short, paths = shortened(value, most)
     left.paths += paths
@@ -133,14 +133,14 @@ def tables(value: Any) -> Any:
     return value
 
 
-def fewer(value: Any, left: Left, most: int, path: str = "") -> Any:
+def fewer(value: Any, left: Omission, most: int, path: str = "") -> Any:
     """Keep `most` items from both ends of every longer list, and other failed items while there is room."""
     if isinstance(value, list):
-        kept = _kept(value, value, left, most, path)
+        kept = _kept_positions(value, value, left, most, path)
         return [fewer(value[number], left, most, f"{path}[{number}]") for number in kept]
     if isinstance(value, dict) and value.keys() == {"columns", "rows"}:
         columns, rows = value["columns"], value["rows"]
-        kept = _kept(rows, [dict(zip(columns, row, strict=True)) for row in rows], left, most, path)
+        kept = _kept_positions(rows, [dict(zip(columns, row, strict=True)) for row in rows], left, most, path)
         cells = {number: zip(columns, rows[number], strict=True) for number in kept}
         return {
             "columns": columns,
@@ -194,7 +194,7 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
     yield value, None
     most = limits().settings.limits.max_array_items
     for rung in RUNGS:
-        left = Left(room=budget // 4)
+        left = Omission(room=budget // 4)
         smaller = without_optional(value, left)
         smaller = shorter(smaller, left, rung.chars) if rung.chars else smaller
         smaller = tables(smaller) if rung.as_tables else smaller
@@ -202,7 +202,7 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
         yield smaller, left.told()
 
 
-def _kept(items: list[Any], described: list[Any], left: Left, most: int, path: str) -> list[int]:
+def _kept_positions(items: list[Any], described: list[Any], left: Omission, most: int, path: str) -> list[int]:
     """Return the positions of the items of a list to keep; `described` are the same items as objects."""
     if len(items) <= most:
         return list(range(len(items)))

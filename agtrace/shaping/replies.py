@@ -124,7 +124,7 @@ class Stream(Struct, frozen=True):
     pruning: dict[str, Any] | None = None
 
 
-class Made(Struct, frozen=True):
+class FittedText(Struct, frozen=True):
     """A text made to fit the room available."""
 
     text: str
@@ -137,7 +137,7 @@ class Made(Struct, frozen=True):
 class Digest(Struct, frozen=True):
     """A text made as long as there is room for."""
 
-    make: Callable[[int], Made]
+    make: Callable[[int], FittedText]
     """Return the text in at most this many bytes as JSON; its lines are redacted."""
     frame: dict[str, Any]
     key: str
@@ -348,9 +348,9 @@ def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, 
     Raises `InvalidParameter` as `meant` does.
     """
     tree: _Tree = {}
-    for name in meant(asked, model):
+    for name in full_names(asked, model):
         _add(tree, name.split("."))
-    return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
+    return lambda data: {key: _selected(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
 
 
 def of_rows(asked: Sequence[str] | None, model: type[Model], key: str) -> Callable[[dict[str, Any]], Any] | None:
@@ -364,7 +364,7 @@ def of_rows(asked: Sequence[str] | None, model: type[Model], key: str) -> Callab
     return lambda data: {name: data[name] for name in data if name in IDENTIFYING} | {key: [*map(kept, data[key])]}
 
 
-def meant(asked: Sequence[str], model: type[Model]) -> list[str]:
+def full_names(asked: Sequence[str], model: type[Model]) -> list[str]:
     """Return the whole names of these fields: the last part of one will do if only one ends so.
 
     Raises `InvalidParameter` for a name that the model doesn't have; it lists the known ones and the nearest.
@@ -416,10 +416,10 @@ def _add(tree: _Tree, path: list[str]) -> None:
         _add(tree[first], rest)
 
 
-def _kept(value: Any, tree: _Tree | None) -> Any:
+def _selected(value: Any, tree: _Tree | None) -> Any:
     """Return the requested part of a value, or of each item of a list."""
     if tree is None:
         return value
     if isinstance(value, list):
-        return [_kept(item, tree) for item in value]
-    return {key: _kept(value[key], tree.get(key)) for key in value if key in tree or key in IDENTIFYING_WITHIN}
+        return [_selected(item, tree) for item in value]
+    return {key: _selected(value[key], tree.get(key)) for key in value if key in tree or key in IDENTIFYING_WITHIN}

@@ -280,7 +280,7 @@ def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, A
 
 def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
     """Yield the details of an error, ever smaller, and finally none."""
-    left = ladder.Left()
+    left = ladder.Omission()
     yield ladder.shorter(details, left, 200)
     yield ladder.fewer(ladder.shorter(details, left, 60), left, 3)
     yield {}

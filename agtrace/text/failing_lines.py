@@ -202,7 +202,9 @@ def read(lines: Iterable[str]) -> Iterator[Failing | None]:
         yield from (reader.told(line, some) for line in block)
 
 
-def found(lines: Iterable[str], *, examining: Callable[[], None] = lambda: None) -> Iterator[tuple[int, Failing]]:
+def failing_lines_in(
+    lines: Iterable[str], *, examining: Callable[[], None] = lambda: None
+) -> Iterator[tuple[int, Failing]]:
     """Yield the lines that report a failure, by their index, as `read` has them; `examining` is called now and then."""
     for index, told in enumerate(read(lines)):
         if not index % 16:
@@ -250,7 +252,7 @@ class _Reader:
         if "\x1b" in line:
             line = _ESCAPES.sub("", line)
         line = line.rstrip()
-        return self._in_context(line) or _told(line, having)
+        return self._in_context(line) or _failing_line(line, having)
 
     def _in_context(self, line: str) -> Failing | None:
         """Recognize lines that depend on those above: the end of a traceback, the name of a test that Mocha counted."""
@@ -271,7 +273,7 @@ class _Reader:
         return None
 
 
-def _told(line: str, roots: Sequence[str]) -> Failing | None:
+def _failing_line(line: str, roots: Sequence[str]) -> Failing | None:
     if line.startswith(_DETAIL):
         return Failing("detail")
     lower = line.lower()

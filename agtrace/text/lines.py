@@ -51,7 +51,7 @@ def repeated(text: str, most: int) -> str:
     return one_line(redact(text), most)
 
 
-def named(name: str, most: int) -> str:
+def name_in_sentence(name: str, most: int) -> str:
     """Return a name from a log for a sentence of ours: redacted, then cut; quoted if it could be taken for words."""
     line = repeated(name, most)
     return line if _PLAIN_NAME.fullmatch(line) else repr(line)

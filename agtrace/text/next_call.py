@@ -66,7 +66,7 @@ _along: ContextVar[Mapping[str, Any]] = ContextVar("arguments to take along")
 
 
 @contextmanager
-def taking_along(**arguments: Any) -> Iterator[None]:
+def with_arguments(**arguments: Any) -> Iterator[None]:
     """Let every call that is suggested in this thread within the block have these arguments as well, unless None."""
     token = _along.set({name: value for name, value in arguments.items() if value is not None})
     try:

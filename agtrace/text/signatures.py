@@ -12,7 +12,7 @@ import orjson
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
@@ -138,7 +138,7 @@ def signatures_in(text: str) -> Iterator[Signature]:
     First come the lines that compilers, test runners and programs print for an error, then those that mention one, the
     last first, then those of a short text.
     """
-    for _, line, sure in _telling(_lines(text)):
+    for _, line, sure in _error_lines(_lines(text)):
         if found := _signature(line):
             yield found if sure else Signature(found.key, found.line, sure=False)
 
@@ -175,7 +175,7 @@ def from_telling_line(text: str) -> str:
 def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
     """The place and text of the first line with a signature; else of one that only names an error: `KeyError: 3`."""
     named = None
-    for number, line, _ in _telling(lines):
+    for number, line, _ in _error_lines(lines):
         if found := _signature(line):
             return number, found.line
         said = _bare(line)
@@ -184,7 +184,7 @@ def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
     return named
 
 
-def _telling(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
+def _error_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
     """Yield the lines that describe an error, the most telling first, with their place, and whether they surely do."""
     by_kind: dict[str, list[tuple[int, str]]] = {"error": [], "detail": [], "test": []}
     for number, (line, told) in enumerate(zip(lines, read(lines), strict=True)):

@@ -15,7 +15,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from agtrace_indexer.providers.registry import AGENTS, named
+from agtrace_indexer.providers.registry import AGENTS, agent_by_name
 from agtrace_schema.events import Provider
 from agtrace_schema.model import Record
 from agtrace_schema.patterns import later
@@ -105,7 +105,7 @@ def _pull_request(given: str) -> str:
 
 def known_agent(given: str) -> Provider:
     """Return the agent that is meant by a name; refuse one whose logs agtrace doesn't read."""
-    agent = named(given)
+    agent = agent_by_name(given)
     if agent is None:
         raise _wrong_choice("provider", given, list(AGENTS))
     return agent

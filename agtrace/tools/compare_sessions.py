@@ -32,7 +32,7 @@ from agtrace.sessions.turns import last_outcome
 from agtrace.sessions.usage import Usage, usage_of
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, USER_MESSAGE, named, one_line
+from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, USER_MESSAGE, name_in_sentence, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import AnotherId, Arguments, SessionId
 from agtrace.tools.tool import Context, Tool, opens_event
@@ -312,7 +312,7 @@ def _differences(one: Side, two: Side, projects: set[str | None]) -> Iterator[st
     for number, mine, other in ((1, one.tools, two.tools), (2, two.tools, one.tools)):
         only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))
         if only:
-            names = ", ".join(named(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
+            names = ", ".join(name_in_sentence(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
             more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
             yield f"only {number} used {names}{more}"
     wrote = [{path for path, access in side.items() if access.writes} for side in (one.files, two.files)]
@@ -336,7 +336,7 @@ def _times_more(what: str, one: float, two: float) -> Iterator[str]:
 
 
 def _main_model(side: ComparedSession) -> str:
-    return named(side.models[0].model, LABEL) if side.models else "unknown model"
+    return name_in_sentence(side.models[0].model, LABEL) if side.models else "unknown model"
 
 
 TOOL = Tool(

@@ -19,7 +19,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions import events, quotes
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.text.lines import LABEL, SUMMARY, name_in_sentence, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import LARGEST, SessionId
@@ -74,7 +74,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     )
     outcome = f", {event.outcome}" if event.outcome else ""
     outcome += ", rolled back" if event.row.rolled_back else ""
-    name = f" {named(event.row.name, LABEL)}" if event.row.name else ""
+    name = f" {name_in_sentence(event.row.name, LABEL)}" if event.row.name else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
         summary=one_line(what + part_asked(wanted), SUMMARY),

@@ -20,7 +20,7 @@ from agtrace.sessions import turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply, of_rows
-from agtrace.text.lines import LABEL, SUMMARY, cut, named, one_line, without_controls
+from agtrace.text.lines import LABEL, SUMMARY, cut, name_in_sentence, one_line, without_controls
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.times import iso
@@ -103,7 +103,7 @@ def _action(connection: sqlite3.Connection, thought: int, step: list[Event]) -> 
     behind = [event for event in step if event.event_index > thought]
     followed = list(takewhile(lambda event: event.type != EventType.REASONING, behind))
     tools = Counter(
-        named(event.name, LABEL) if event.name else "an unnamed tool"
+        name_in_sentence(event.name, LABEL) if event.name else "an unnamed tool"
         for event in followed
         if event.type == EventType.TOOL_CALL
     )

@@ -39,7 +39,7 @@ from agtrace.sessions.quotes import Quotes, last_message, open_call
 from agtrace.sessions.terms import failures_known
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
-from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting, meant, projection
+from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting, full_names, projection
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex
@@ -166,7 +166,7 @@ class View(Struct, frozen=True):
 
     def onward_hint(self, turn_index: int | None) -> NextCall:
         """Return the call to make after a turn without failures: the next turn, or else the thinking."""
-        following = stored_turns.behind(self.context.connection, self.session.id, turn_index, self.last_event)
+        following = stored_turns.following(self.context.connection, self.session.id, turn_index, self.last_event)
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
         return call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index).saying(
@@ -257,7 +257,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
     """Answer with a session at one of four levels, or by sections."""
     names = list(dict.fromkeys(wanted.sections or []))
     model = SessionSections if names else _MODELS[wanted.detail_level]
-    fields = meant(wanted.fields, model) if wanted.fields else None
+    fields = full_names(wanted.fields, model) if wanted.fields else None
     view = view_of(context, replace(wanted, fields=fields))
     only = projection(fields, model) if fields else None
     data, hint = _answer_sections(view, names) if names else _LEVELS[wanted.detail_level](view)

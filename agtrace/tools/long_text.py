@@ -20,7 +20,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.digest import Digest as Shortened
 from agtrace.shaping.digest import Failures, gather, of_mode
 from agtrace.shaping.focusing import MOST_CHARS, applied, cut_lines, focused, gaps, nothing, refused
-from agtrace.shaping.replies import Body, Digest, Made
+from agtrace.shaping.replies import Body, Digest, FittedText
 from agtrace.text.chunking import escaped_size, line_count, line_start
 from agtrace.text.failing_lines import Failing
 from agtrace.text.focus import Focused
@@ -130,7 +130,7 @@ def body_or_digest(
         line=position[1],
         chunk=position[2],
         end=(len(redacted) if stop is None else stop) if ranged else None,
-        told=None if ranged or not given.output else lambda most: _told(given, lines_of(redacted), most),
+        told=None if ranged or not given.output else lambda most: _reported_failures(given, lines_of(redacted), most),
     )
 
 
@@ -162,14 +162,16 @@ def digest(
     counts = {"failures": failures.counts()} if failures.count else {}
     shown = (start, start + gathered.lines - 1)
 
-    def make(most_bytes: int) -> Made:
+    def make(most_bytes: int) -> FittedText:
         made = gathered.digest(most_bytes, lean=True)
         if not made.shortened:
-            return Made(made.text, None, given.hint)
+            return FittedText(made.text, None, given.hint)
         told = {"reason": "digest", "shown": made.lines, "total": gathered.lines}
         lost = {"omitted_failures": made.omitted_failures} if failures.count else {}
         clamped = most_bytes < limits.budget - _MOST_AROUND
-        return Made(made.text, {**told, **lost}, _digest_hint(given, asked, failures, made, shown, clamped=clamped))
+        return FittedText(
+            made.text, {**told, **lost}, _digest_hint(given, asked, failures, made, shown, clamped=clamped)
+        )
 
     return Digest(make=make, frame={**given.frame, **counts}, key=given.key, within=given.within)
 
@@ -196,7 +198,7 @@ def _digest_hint(
     return left.saying("has what is left out, verbatim in chunks", after=after)
 
 
-def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
+def _reported_failures(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
     """Return what the first chunk of an output reports of its failures, and the call that shows the others."""
     failures = Failures()
     for number, (text, failing) in enumerate(told_lines(lines, output=True), 1):
@@ -286,7 +288,7 @@ def lines_asked(
     The first of the lines has the number `start`; `check` gets the count of all. `max_bytes` are those that the user
     wants the answer to take.
     """
-    taken = refused(0) or _taken(lines)
+    taken = refused(0) or _marked_lines(lines)
     if isinstance(taken, Pruning):
         return taken
     if check:
@@ -299,7 +301,7 @@ def lines_asked(
     if isinstance(first, Pruning):
         return first
 
-    def make(most_bytes: int) -> Made:
+    def make(most_bytes: int) -> FittedText:
         found: Focused | Pruning = first
         more = most_bytes - _FOR_PATHS > room and failing.lost(first)
         if more or escaped_size(first.text) > most_bytes - _FOR_PATHS:
@@ -311,23 +313,23 @@ def lines_asked(
         told |= {"omitted_failures": lost} if failing.failures.count else {}
         told |= {"paths": cut[:_PATHS]} if cut else {}
         hint = _failures_hint(given, failing.failures) if lost else _gap_hint(given, found, start)
-        return Made(found.text, told, hint, applied(found.kept_lines, found.total_lines))
+        return FittedText(found.text, told, hint, applied(found.kept_lines, found.total_lines))
 
     total = len(taken.lines)
     frame = {**given.frame, **({"failures": failing.failures.counts()} if failing.failures.count else {})}
     return Digest(make, frame, given.key, given.within, pruning=applied(total, total))
 
 
-class _Taken(NamedTuple):
+class _MarkedLines(NamedTuple):
     """Lines in memory, each with the failure it reports."""
 
     lines: list[str]
     told: list[Failing | None]
 
 
-def _taken(lines: Iterable[tuple[str, Failing | None]]) -> _Taken | Pruning:
+def _marked_lines(lines: Iterable[tuple[str, Failing | None]]) -> _MarkedLines | Pruning:
     """Return lines that may be read one after the other, unless they are too many to be looked through."""
-    taken, chars = _Taken([], []), 0
+    taken, chars = _MarkedLines([], []), 0
     for line, failing in lines:
         chars += len(line) + 1
         if chars > MOST_CHARS:
@@ -347,7 +349,7 @@ class _Failing(NamedTuple):
     """The bytes that these take."""
 
     @classmethod
-    def of(cls, taken: _Taken, start: int) -> _Failing:
+    def of(cls, taken: _MarkedLines, start: int) -> _Failing:
         """Find them among lines of which the first has this number."""
         failures, numbers, size = Failures(), [], 0
         for number, (line, failing) in enumerate(zip(*taken, strict=True), start):

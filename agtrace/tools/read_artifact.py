@@ -21,7 +21,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Digest, Reply, Stream, printed
 from agtrace.text.chunking import line_count
 from agtrace.text.kept_texts import REFERENCE, KeptTexts
-from agtrace.text.lines import named, named_path
+from agtrace.text.lines import name_in_sentence, named_path
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence
@@ -113,7 +113,7 @@ def _event(opening: _Opening) -> Reply:
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
-    name = f" {named(event.row.name, 40)}" if event.row.name else ""
+    name = f" {name_in_sentence(event.row.name, 40)}" if event.row.name else ""
     return opening.reply(f"Event {event.event_index} of {opening.shown_id}: {event.type}{name}", given)
 
 
@@ -184,13 +184,13 @@ def _analysis(opening: _Opening) -> Reply:
 
 def _report(opening: _Opening) -> Reply:
     """Answer with the health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
-    from agtrace.report.report import Asked, report
+    from agtrace.report.report import ReportQuery, report
     from agtrace.report.selection import Selection
     from agtrace.report.wording import markdown
 
     context, since = opening.context, opening.reference.since
     selection = Selection(since=context.moment("since", since))
-    asked = Asked(selection, context.now, context.prices, most_events=_EXAMINED_AT_ONCE)
+    asked = ReportQuery(selection, context.now, context.prices, most_events=_EXAMINED_AT_ONCE)
     found = printed(report(context.connection, asked))
     worst = next((session.session_id for session in found.sessions), None)
     hint = call("list_sessions").saying("shows the newest sessions")

@@ -223,13 +223,13 @@ def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
     if best.sessions and not found.hits:
         return _ranked_page(context, wanted, walk, best)
     if found.hits or walk.behind is not None:
-        return _listed(context, wanted, walk, found)
+        return _page_answer(context, wanted, walk, found)
     hint = (
         session_named(context, wanted.query)
         or _corrected(context, wanted, best.nowhere)
         or _without_filters(wanted, walk.question, walk.deadline)
     )
-    return _listed(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
+    return _page_answer(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
 
 
 def _corrected(context: Context, wanted: SearchEventPreviews, nowhere: Iterable[str]) -> NextCall | None:
@@ -297,7 +297,7 @@ def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) ->
     return summary[0].upper() + summary[1:]
 
 
-def _listed(
+def _page_answer(
     context: Context,
     wanted: SearchEventPreviews,
     walk: _Walk,

@@ -87,9 +87,9 @@ NAMES = (*AGENTS, *(name for name in CLIENTS if name not in AGENTS))
 """What `agtrace setup` can be given: agents that add servers themselves, and programs whose settings we edit."""
 
 
-def named(text: str) -> str | None:
+def agent_by_name(text: str) -> str | None:
     """Return which of `NAMES` is meant by one of them, or by any of an agent's names (`registry.named`)."""
-    agent = registry.AGENTS.get(registry.named(text) or "")
+    agent = registry.AGENTS.get(registry.agent_by_name(text) or "")
     names = (text, agent.command, agent.name) if agent else (text,)
     return next((name for name in names if name in NAMES), None)
 
@@ -116,7 +116,7 @@ def programs(machine: Machine) -> Iterator[Program]:
         yield _edited(CLIENTS[name], machine) if name in CLIENTS else _agent(name, AGENTS[name](), machine)
 
 
-def found(client: Client, machine: Machine) -> bool:
+def is_installed(client: Client, machine: Machine) -> bool:
     """Whether a client, its settings or a folder of its are on the machine."""
     places = (*client.files(machine), *(client.folder(machine) / name for name in client.traces))
     return any(_on_path(name, machine) for name in client.programs) or any(place.exists() for place in places)
@@ -127,13 +127,13 @@ def _on_path(program: str, machine: Machine) -> bool:
 
 
 def _has_logs(name: str, machine: Machine) -> bool:
-    agent = registry.AGENTS.get(registry.named(name) or "")
+    agent = registry.AGENTS.get(registry.agent_by_name(name) or "")
     homes = (agent.home, *agent.elsewhere) if agent else ()
     return any(root.exists() for home in homes for root in home.roots(machine.environment, machine.home))
 
 
 def _edited(client: Client, machine: Machine) -> Program:
-    here, logs = found(client, machine), _has_logs(client.name, machine)
+    here, logs = is_installed(client, machine), _has_logs(client.name, machine)
     try:
         file, added = client_settings.where(client, machine)
     except Refused as error:

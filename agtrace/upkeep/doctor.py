@@ -29,7 +29,7 @@ from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import Freshness
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
-from agtrace.settings.sources import told
+from agtrace.settings.sources import fault_sentences
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.service import is_installed
@@ -99,7 +99,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
     with index.reader() as reader:
         files, roots = upkeep.files(reader.connection), upkeep.roots(reader.connection)
-        used = list(unread.found(settings.environment, home, (file["path"] for file in files["not_read"])))
+        used = list(unread.unread_stores(settings.environment, home, (file["path"] for file in files["not_read"])))
         indexed = (*home_roots(settings), *roots, *(path for _, path in used))
         found: dict[str, Any] = {
             "index": _index(settings, reader.connection, freshness),
@@ -117,7 +117,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
             "unknown_record_types": _record_types(reader.connection, "unknown"),
             "left_out_record_types": _record_types(reader.connection, "skipped"),
         }
-    configuration = [*told(loaded.faults), *told(loaded.unknown)]
+    configuration = [*fault_sentences(loaded.faults), *fault_sentences(loaded.unknown)]
     found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted
@@ -398,7 +398,7 @@ def _records(path: str) -> list[Any]:
 
 def _is_conversation(records: list[Any]) -> bool:
     """Whether records are a human's and a model's, or a tool's."""
-    words = {word for record in records for told in _told(record) for word in _WORDS.findall(told.lower())}
+    words = {word for record in records for told in _distinguishing(record) for word in _WORDS.findall(told.lower())}
     return bool(words & _HUMAN and words & _MODEL)
 
 
@@ -412,7 +412,7 @@ def _agent(path: str, records: list[Any]) -> str | None:
     return None
 
 
-def _told(record: Any) -> Iterator[str]:
+def _distinguishing(record: Any) -> Iterator[str]:
     """Yield by what a record, or an object in it, is told apart from others."""
     if isinstance(record, dict):
         for part in (record, *(value for value in record.values() if isinstance(value, dict))):

@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from agtrace.answers.service import Answers
-from agtrace.answers.running import DAY_MS, asked
+from agtrace.answers.running import DAY_MS, open_question
+from agtrace.answers.service import Service
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.problems import InvalidParameter, SessionNotFound
-from agtrace.report.costs import OVER_TIME, costs, lacking, left_of
+from agtrace.report.costs import OVER_TIME, costs, left_of, missing_figures
 from agtrace.report.selection import Selection
 from agtrace.report.why import MOST_LINES, why
 from agtrace.report.wording import AGENTS
@@ -65,7 +65,7 @@ _PROJECTS = 500
 _AFTER = later(r"-?[0-9]{1,18}(?:\.[0-9]{1,18}){3}")
 
 
-class Asked(Struct, frozen=True):
+class ListFilters(Struct, frozen=True):
     """The filters in an address, as typed; empty for none."""
 
     agent: str = ""
@@ -79,7 +79,7 @@ class Asked(Struct, frozen=True):
     by: str = ""
 
     @classmethod
-    def of(cls, given: QueryParams) -> Asked:
+    def of(cls, given: QueryParams) -> ListFilters:
         """Read the query of an address. Raises `InvalidParameter` for an agent, order or group that doesn't exist."""
         found = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__})
         for name, value, allowed in (
@@ -164,7 +164,7 @@ class After(NamedTuple):
 # -- sessions, projects, costs ----------------------------------------------------------------------
 
 
-class Listed(NamedTuple):
+class SessionPage(NamedTuple):
     """A page of a list of sessions."""
 
     rows: list[dict[str, Any]]
@@ -197,9 +197,9 @@ class Ledger(NamedTuple):
     """Which figures the logs lack, and what is left of limits, as phrases."""
 
 
-def listed(
+def session_page(
     connection: sqlite3.Connection, filters: SessionFilters, sort: Order, after: After | None, prices: PriceTable
-) -> Listed:
+) -> SessionPage:
     """Return a page of the sessions that these filters leave."""
     snapshot = snapshot_now(connection) if after is None else after.snapshot
     page = list_sessions(
@@ -209,7 +209,7 @@ def listed(
     rows: Any = fit_for_the_page([dump(item) | {"agent": AGENTS[item.provider]} for item in page.items])
     following = After(page.places[-1], snapshot).written if page.more else None
     rows_at = [(place.row, item.id) for place, item in zip(page.places, page.items, strict=True)]
-    return Listed(rows, page.total, page.failures, following, rows_at, snapshot)
+    return SessionPage(rows, page.total, page.failures, following, rows_at, snapshot)
 
 
 def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[str, Any]]:
@@ -237,7 +237,7 @@ def ledger(
     if by == "agent":
         groups = [group | {"group": AGENTS.get(group["group"], group["group"])} for group in groups]
     bars = [Bar(group, (group.get(measure) or 0) / most) for group in groups]
-    return Ledger(told, bars, by in OVER_TIME, [*lacking(found), *map(left_of, found.limits or ())])
+    return Ledger(told, bars, by in OVER_TIME, [*missing_figures(found), *map(left_of, found.limits or ())])
 
 
 # -- pages -------------------------------------------------------------------------------------------
@@ -259,14 +259,14 @@ def projects_page(context: Context, request: Request) -> dict[str, Any]:
 
 def costs_page(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
     """Return what was spent, by group."""
-    asked = Asked.of(request.query_params)
+    asked = ListFilters.of(request.query_params)
     found = ledger(
         context.connection, asked.selection(context), asked.group, context.prices, now=context.now, dollars=dollars
     )
     return {"ledger": found, "groups": GROUPS, **_choices(context, asked)}
 
 
-def hits(desk: Answers, request: Request) -> dict[str, Any]:
+def hits(desk: Service, request: Request) -> dict[str, Any]:
     """Return what the search tool answers, which is what agents and the command line get."""
     given = request.query_params
     query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
@@ -342,15 +342,15 @@ def why_page(context: Context, request: Request) -> dict[str, Any]:
 
 def sessions_page(context: Context, request: Request) -> dict[str, Any]:
     """Return the list of sessions, or the part of it after a place."""
-    asked = Asked.of(request.query_params)
-    page = listed(
+    asked = ListFilters.of(request.query_params)
+    page = session_page(
         context.connection, asked.filters(context), asked.order, After.of(request.query_params), context.prices
     )
     shown = {"listed": page, "sorts": SORTS, "asking": _asking(context, page)}
     return {**shown, **_choices(context, asked)}
 
 
-def _asking(context: Context, page: Listed) -> set[str]:
+def _asking(context: Context, page: SessionPage) -> set[str]:
     """Return the ids of the sessions of a page that have asked the human something, as their logs here show."""
     if limits().settings.asked is not None:
         return set()  # the logs of a team's index are on other machines
@@ -359,12 +359,12 @@ def _asking(context: Context, page: Listed) -> set[str]:
     for row, id in page.rows_at:
         if now - ends.get(row, 0) < DAY_MS:
             (session,) = sessions.in_rows(context.connection, [row])
-            if asked(context.connection, session, ends[row], now) is not None:
+            if open_question(context.connection, session, ends[row], now) is not None:
                 found.add(id)
     return found
 
 
-def _choices(context: Context, asked: Asked) -> dict[str, Any]:
+def _choices(context: Context, asked: ListFilters) -> dict[str, Any]:
     names = sorted(set(labels(context.connection).values()), key=str.lower)
     projects = [("", "All projects"), *((name, name) for name in names)]
     known = {one["provider"] for one in upkeep.providers(context.connection) if one["sessions"]} | {asked.agent}

@@ -25,15 +25,15 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from agtrace.answers.doing import open_calls
-from agtrace.answers.running import asked
+from agtrace.answers.running import open_question
 from agtrace.conversation.cleaning import Cleaner, home_in
 from agtrace.conversation.code import colouring_for, result_shown
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.conversation.html import SHORT, Begins, Entry, View, Words, Writer
-from agtrace.conversation.items import Added, ItemReader, Turn, turn_of, typed_before, with_agents, written
+from agtrace.conversation.items import Added, ItemReader, Turn, arguments_text, turn_of, typed_before, with_agents
 from agtrace.problems import InvalidEventIndex, InvalidParameter
 from agtrace.report.page.page import ROW, detail, row
-from agtrace.report.report import Asked, examine_all
+from agtrace.report.report import ReportQuery, examine_all
 from agtrace.report.selection import Family, Selection
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import session_head, shown_kind
@@ -133,7 +133,7 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
     why_not = continued.obstacle
     line = None if why_not else continued.line
     project = labels(connection).get(session.project_id or 0)
-    asking = None if limits().settings.asked else asked(connection, session, ended, round(1000 * now))
+    asking = None if limits().settings.asked else open_question(connection, session, ended, round(1000 * now))
     shown: Any = {"head": dump(head), "project": project, "resume": line, "why_not": why_not, "asking": asking}
     told: Any = fit_for_the_page(shown)
     return About(
@@ -329,7 +329,7 @@ def examined(
     `now` is seconds since 1970 UTC.
     """
     family = Family(session, sessions.with_agents(connection, session.id).ids)
-    asked = Asked(Selection(), now, prices, timelines=True)
+    asked = ReportQuery(Selection(), now, prices, timelines=True)
     (seen,) = examine_all(connection, asked, [family], entries=_ENTRIES)
     texts, timeline = detail(seen.shown, _ENTRIES)
     shown: Any = fit_for_the_page({"row": dict(zip(ROW, row(seen.shown), strict=True)), "details": texts})
@@ -349,7 +349,7 @@ PART = 100_000
 
 def session_page(context: Context, request: Request) -> dict[str, Any]:
     """Return a session, with the window of an event."""
-    session = _named(context, request)
+    session = _session_in(context, request)
     head = about(context.connection, session, now=context.now, prices=context.prices)
     count = windows(head.last_event)
     place = min(window_of(_number(request, "at")), count - 1)
@@ -364,25 +364,25 @@ def session_page(context: Context, request: Request) -> dict[str, Any]:
 
 def place_of_session(context: Context, request: Request) -> str | None:
     """Return where the page of a session is that is named otherwise: `last`, or by an id longer than needed."""
-    known = _short(context, _named(context, request))
+    known = _short(context, _session_in(context, request))
     return None if known == request.path_params["session"] else f"/s/{quote(known, safe='')}"
 
 
 def facts_page(context: Context, request: Request) -> dict[str, Any]:
     """Return what the head of a session's page tells of it."""
-    session = _named(context, request)
+    session = _session_in(context, request)
     return {"about": about(context.connection, session, now=context.now, prices=context.prices)}
 
 
 def window_page(context: Context, request: Request) -> dict[str, Any]:
     """Return a window of a conversation."""
-    wanted, session = number(request.path_params["number"], "window"), _named(context, request)
+    wanted, session = number(request.path_params["number"], "window"), _session_in(context, request)
     return {"window": window(context.connection, session, wanted, context.now)}
 
 
 def outline_page(context: Context, request: Request) -> dict[str, Any]:
     """Return the turns of a session from one on."""
-    first, session = _number(request, "from"), _named(context, request)
+    first, session = _number(request, "from"), _session_in(context, request)
     return {"outline": outline(context.connection, session, first), "id": _short(context, session)}
 
 
@@ -390,12 +390,12 @@ def failure(context: Context, request: Request) -> int | None:
     """Return the first failed call from an event on, or the last one before it."""
     backwards = "before" in request.query_params
     event = _number(request, "before" if backwards else "from")
-    return calls.failed_next(context.connection, _named(context, request).id, event, backwards=backwards)
+    return calls.failed_next(context.connection, _session_in(context, request).id, event, backwards=backwards)
 
 
 def call_page(context: Context, request: Request) -> dict[str, Any]:
     """Return what a call unfolds to."""
-    index, session = number(request.path_params["event"], "event"), _named(context, request)
+    index, session = number(request.path_params["event"], "event"), _session_in(context, request)
     row, view = events.at(context.connection, session.id, index), view_of(context.connection, session, context.now)
     if row is None or row.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
         raise InvalidEventIndex(view.session, index, last_event_of(context.connection, session))
@@ -406,10 +406,10 @@ def call_page(context: Context, request: Request) -> dict[str, Any]:
 def text_page(context: Context, request: Request) -> dict[str, Any]:
     """Return a part of the whole text of an event; of a call, of its arguments."""
     index, part = number(request.path_params["event"], "event"), _number(request, "part")
-    session = _named(context, request)
+    session = _session_in(context, request)
     event, clean = find_event(context.connection, session, index), cleaner_for(session)
     is_call = event.type == EventType.TOOL_CALL
-    text = written(clean.value(event.rest.get("arguments"))) if is_call else clean.text(event.text)
+    text = arguments_text(clean.value(event.rest.get("arguments"))) if is_call else clean.text(event.text)
     shown = text[part * PART : (part + 1) * PART]
     return {
         "id": _short(context, session),
@@ -425,7 +425,7 @@ def text_page(context: Context, request: Request) -> dict[str, Any]:
 def image(context: Context, request: Request) -> Image | None:
     """Return an image of an event as its log has it; None if it can't be shown."""
     index, at = (number(request.path_params[name], name) for name in ("event", "number"))
-    session, settings = _named(context, request), limits().settings
+    session, settings = _session_in(context, request), limits().settings
     event = find_event(context.connection, session, index)
     found = [] if settings.asked else images_of(settings.database, session.path, event)
     return found[at] if at < len(found) else None
@@ -433,11 +433,11 @@ def image(context: Context, request: Request) -> Image | None:
 
 def health(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
     """Return the analysis of a session with its timeline."""
-    session = _named(context, request)
+    session = _session_in(context, request)
     return examined(context.connection, session, now=context.now, prices=context.prices, dollars=dollars)
 
 
-def _named(context: Context, request: Request) -> Session:
+def _session_in(context: Context, request: Request) -> Session:
     """Return the session that the address names. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     return find_session(context.connection, request.path_params["session"])
 

@@ -40,8 +40,8 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import capture_library_logs
+from agtrace.answers.service import Service
 from agtrace.conversation import html
 from agtrace.conversation.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.problems import IndexUnavailable, Problem
@@ -174,7 +174,7 @@ _FEW = 3
 class Answering:
     """Answers with pages. Safe to use from several threads."""
 
-    def __init__(self, desk: Answers, pages: Pages) -> None:
+    def __init__(self, desk: Service, pages: Pages) -> None:
         self.desk, self.pages = desk, pages
 
     def page(self, template: str, made: Callable[[Context, Request], dict[str, Any]]) -> Callable[[Request], Response]:
@@ -185,7 +185,12 @@ class Answering:
 
         def page(request: Request) -> Response:
             def fill(context: Context) -> str:
-                values = {"now": context.now, "lacking": _lacking(context), "asked": None, **made(context, request)}
+                values = {
+                    "now": context.now,
+                    "lacking": _missing_in_index(context),
+                    "asked": None,
+                    **made(context, request),
+                }
                 return self.pages.filled(template, **values)
 
             return HTMLResponse(self.desk.read(fill))
@@ -212,7 +217,7 @@ class Answering:
         return HTMLResponse(page, status)
 
 
-def _lacking(context: Context) -> str:
+def _missing_in_index(context: Context) -> str:
     """Say what the index doesn't have yet; empty if that is nothing to speak of."""
     fresh = context.freshness
     if fresh.problem is not None:
@@ -236,7 +241,7 @@ _SIGN_OF_LIFE = 15.0
 State = dict[str, Any]
 
 
-def of_session(desk: Answers, session_id: str) -> Callable[[], State | None]:
+def of_session(desk: Service, session_id: str) -> Callable[[], State | None]:
     """Return what looks at a session: its last event, and how many it has; None while the index can't be read."""
 
     def look(context: Context) -> State:
@@ -247,13 +252,13 @@ def of_session(desk: Answers, session_id: str) -> Callable[[], State | None]:
     return lambda: _looked(desk, look)
 
 
-def of_list(desk: Answers) -> Callable[[], State | None]:
+def of_list(desk: Service) -> Callable[[], State | None]:
     """Return what looks at all sessions: the newest session and event, as `Listed.state` has them; None while the
     index can't be read."""
     return lambda: _looked(desk, lambda context: snapshot_now(context.connection)._asdict())
 
 
-def _looked(desk: Answers, look: Callable[[Context], State]) -> State | None:
+def _looked(desk: Service, look: Callable[[Context], State]) -> State | None:
     try:
         return desk.read(look)
     except Problem:
@@ -302,7 +307,7 @@ _SECONDS = 10
 """Seconds that changed logs are indexed before a session is looked for."""
 
 
-def path_of(desk: Answers, place: str | None) -> str:
+def path_of(desk: Service, place: str | None) -> str:
     """Return the path of the page of SESSION, SESSION:EVENT or FILE; of the worklog for none. Raises `Problem`."""
     if place is None:
         return "/work"
@@ -337,7 +342,7 @@ class Site(NamedTuple):
     """Answers until SIGTERM or SIGINT, and returns the exit code."""
 
 
-def site(desk: Answers, port: int, to: str, *, dollars: bool) -> Site:
+def site(desk: Service, port: int, to: str, *, dollars: bool) -> Site:
     """Listen on loopback; port 0 means any free port. Raises `SettingError` if that isn't possible.
 
     `to` is the path of the first page; `dollars` tells whether costs are shown.
@@ -407,13 +412,13 @@ def _remove_stale(parents: Iterable[Path]) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _index(desk: Answers) -> None:
+def _index(desk: Service) -> None:
     """Begin to bring the index up to date; what is wrong with it, the first page says."""
     with suppress(Problem):
         desk.read(lambda context: None)
 
 
-def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Starlette:
+def _application(desk: Service, keys: Keys, port: int, *, dollars: bool) -> Starlette:
     answering, channel = Answering(desk, Pages(dollars=dollars)), Channel()
     page, value = answering.page, answering.value
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agtrace_indexer.families.belonging import Logs, lies_beside
-from agtrace_indexer.families.joining import join_families, tell_apart
+from agtrace_indexer.families.joining import assign_unique_ids, join_families
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.maintenance import note_scrub, scrub
@@ -22,7 +22,7 @@ from agtrace_indexer.index.opening import write_lock
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
 from agtrace_indexer.logs.archive import Archive
-from agtrace_indexer.logs.discovery import REPEATS, Found, known_as
+from agtrace_indexer.logs.discovery import REPEATS, LogFile, known_as
 from agtrace_indexer.logs.files import restamped
 from agtrace_indexer.providers.registry import FORMS
 
@@ -113,7 +113,7 @@ def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) 
         _hide(store, archive, file)
     if files:
         join_families(connection)
-        tell_apart(connection)
+        assign_unique_ids(connection)
     if files or hid:
         note_scrub(connection, of_events=bool(files))
     meta.put(connection, "forgotten", stamp(database))
@@ -131,7 +131,7 @@ def _hide(store: Store, archive: Archive, file: int) -> None:
         meta.put(connection, "root_forgotten", "1")
     repeats = "DELETE FROM file WHERE status = 'duplicate' AND reason = ?"
     connection.execute(repeats, (REPEATS.format(path),))
-    store.hide(path, restamped(Found(path, mark, 0, 0)).stamp)
+    store.hide(path, restamped(LogFile(path, mark, 0, 0)).stamp)
     if gone:
         store.show(path)
 

@@ -9,7 +9,7 @@ from typing import Any, dataclass_transform
 from msgspec import Struct, StructMeta
 
 
-class _Named(StructMeta):
+class _KeywordOnly(StructMeta):
     """Makes structs that can't be changed, and whose fields are always given by name."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
@@ -17,7 +17,7 @@ class _Named(StructMeta):
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Record(Struct, metaclass=_Named, frozen=True):
+class Record(Struct, metaclass=_KeywordOnly, frozen=True):
     """What can't be changed, with fields that are given by name."""
 
 

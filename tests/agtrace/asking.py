@@ -21,7 +21,7 @@ import jsonschema
 from agtrace_indexer.run import index
 from agtrace_schema.wire import McpError, McpResponse, output_schema
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.quotes import line_of
 from agtrace.settings import ABSOLUTE_MAX_BYTES
@@ -86,7 +86,7 @@ class Asker:
             environment={"HOME": str(folder / "nobody")},
         )
         self.index(*roots)
-        self.answers = Answers(self.settings, now=now, log=self._note)
+        self.answers = Service(self.settings, now=now, log=self._note)
 
     def index(self, *roots: Path) -> None:
         """Bring the index up to date; folders that no test changes (`still`) aren't checked before every answer."""

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers.running import running
-from agtrace.sessions.activity import Activity, Running, RunningSession, Seen, activity
+from agtrace.sessions.activity import Activity, LogEnd, Running, RunningSession, activity
 from agtrace.sessions.prices import load
 from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
 from tests.conftest import SAMPLES
@@ -302,9 +302,9 @@ def test_no_record_makes_a_reader_of_phases_fail(record: dict[str, object]) -> N
             assert agent.phase(record) in (None, *Phase)
 
 
-@given(st.builds(Seen, st.none() | st.sampled_from(EventType), st.just(()), st.none() | st.sampled_from(Phase),
+@given(st.builds(LogEnd, st.none() | st.sampled_from(EventType), st.just(()), st.none() | st.sampled_from(Phase),
                  st.integers(0, 10**9), st.booleans(), st.booleans()))  # fmt: skip
-def test_whoever_waits_is_known_to_wait(seen: Seen) -> None:
+def test_whoever_waits_is_known_to_wait(seen: LogEnd) -> None:
     found: Activity = activity(seen, TOOLS)
     assert (found.state == "waiting") == (found.waits is not None)
     assert found.waits is None or found.waits_known

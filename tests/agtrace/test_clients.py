@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.limits import most_bytes
@@ -50,6 +50,6 @@ def test_the_smallest_of_setting_request_and_client_holds(
     asker = Asker(tmp_path / "data", tmp_path / "logs", most=setting)
     settings = replace(asker.settings, clients={"tern": client})
     arguments = {"session_id": "b16e7e47", "event_index": 1, "max_bytes": asked}
-    given = Answers(settings, log=silent).ask("get_event_details", arguments, Origin("tern"))
+    given = Service(settings, log=silent).ask("get_event_details", arguments, Origin("tern"))
     assert largest * 0.8 < len(given.text.encode()) <= largest
     assert given.value["chunk"]["next_cursor"]

@@ -17,7 +17,7 @@ from agtrace_indexer.index.queries import sessions
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.conversation.cleaning import Cleaner
-from agtrace.conversation.export import Form, Wanted, export
+from agtrace.conversation.export import ExportOptions, Form, export
 from agtrace.conversation.html import View, markup
 from agtrace.conversation.items import Answer, Call, Turn
 from agtrace.conversation.markdown import code, fenced, harmless, quoted
@@ -392,7 +392,7 @@ def test_a_long_session_is_written_in_little_memory(tmp_path: Path) -> None:
         assert session is not None
         tracemalloc.start()
         try:
-            told = export(connection, session, Wanted(Form.HTML), home="/", now=0, prices=prices(None))
+            told = export(connection, session, ExportOptions(Form.HTML), home="/", now=0, prices=prices(None))
             size = sum(map(len, told.pieces))
             _, most = tracemalloc.get_traced_memory()
         finally:

@@ -12,7 +12,7 @@ import pytest
 from agtrace_indexer.redact import redact
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.answers.telemetry.store import Request
 from agtrace.settings.model import Pruner, ToolSettings
 from agtrace.shaping import focusing
@@ -213,7 +213,7 @@ def test_telemetry_notes_that_an_answer_was_focused_and_not_the_question(built: 
         def record(self, request: Request) -> None:
             noted.append(request)
 
-    answers = Answers(built.settings, observers=[Notes()], log=lambda _: None)
+    answers = Service(built.settings, observers=[Notes()], log=lambda _: None)
     for question in (QUESTION, "zzqx?"):
         asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": question}
         answers.ask("get_event_details", asked)
@@ -280,14 +280,14 @@ def test_settings_that_switch_pruning_off_hold_for_traces_too(built: Asker, off:
         {"detail_level": "steps"},
     ):
         asked = {"session_id": SESSION, **arguments, "context_focus_question": QUESTION}
-        value = Answers(settings).ask("get_session_details", asked).value
+        value = Service(settings).ask("get_session_details", asked).value
         told = {"attempted": False, "applied": False, "fallback": False, "reason": "disabled_or_unconfigured"}
         assert value["pruning"] == told
 
 
 def test_a_tool_without_protection_prunes_nothing(built: Asker) -> None:
     tools = {"get_event_details": ToolSettings(enabled=False)}
-    answers = Answers(replace(built.settings, tools=tools))
+    answers = Service(replace(built.settings, tools=tools))
     asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
     assert answers.ask("get_event_details", asked).value["pruning"]["reason"] == "disabled_or_unconfigured"
     ref = f"ax://event/{SESSION}/{RESULT}"
@@ -298,7 +298,7 @@ def test_a_service_that_the_settings_name_is_never_asked_about_traces(built: Ask
     """Nothing listens there: asking would fail."""
     settings = replace(built.settings, pruner=Pruner(endpoint="http://127.0.0.1:9/prune"))
     asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
-    assert Answers(settings).ask("get_event_details", asked).value["pruning"]["applied"]
+    assert Service(settings).ask("get_event_details", asked).value["pruning"]["applied"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.answers.status import Metrics
 from agtrace.settings import load
 from agtrace.settings.model import Http
@@ -81,7 +81,7 @@ def test_an_answer_is_given_though_it_can_not_be_counted(asker: Asker) -> None:
 
 def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) -> None:
     logged: list[Any] = []
-    answers = Answers(asker.settings, log=logged.append)
+    answers = Service(asker.settings, log=logged.append)
     answers.ask("get_event_details", {"session_id": "fb3cff44", "event_index": 2})
     answers.ask("list_sessions", {})
     assert logged[0]["asked_bytes"] > 80_000 > 10_240 >= logged[0]["bytes"]
@@ -92,7 +92,7 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
 @pytest.mark.thorough
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
-    answers = Answers(replace(asker.settings, search_timeout_seconds=1), log=lambda record: None)
+    answers = Service(replace(asker.settings, search_timeout_seconds=1), log=lambda record: None)
     answers.ask("list_sessions", {})
     searching = threading.Thread(target=answers.ask, args=("search_event_previews", SLOW))
     searching.start()
@@ -106,17 +106,17 @@ def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: A
     """What can't be used is said, and done without; the token is no part of it."""
     told = asker.answers.health().configuration
     assert told.problem is None
-    other = Answers(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
+    other = Service(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
     assert other.configuration.version != told.version
     secret = replace(asker.settings, http=Http(token="a-token-of-the-tests"))
     assert secret.version == told.version and "a-token" not in repr(secret)
-    wrong = Answers(replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
+    wrong = Service(replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
     assert "none.json" in (wrong.configuration.problem or "")
 
 
 def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    answers = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path / "file")}), log=lambda record: None)
+    answers = Service(load({"AGTRACE_DATA_DIR": str(tmp_path / "file")}), log=lambda record: None)
     index = answers.health().index
     assert (index.state, index.sessions) == ("building", 0)
     assert "can't create the index" in (index.problem or "")

@@ -10,8 +10,8 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.commands.pick import _Source
 from agtrace.render.picker import Choice, Picker
 from agtrace.settings import load
@@ -26,7 +26,7 @@ def picked(drive: Driven, *, size: tuple[int, int] = (120, 30)) -> Choice | None
     """What is chosen by keys, over the index that commands use."""
 
     async def run() -> Choice | None:
-        app = Picker(_Source(Answers(load(), refresh_seconds=0, log=silent)))
+        app = Picker(_Source(Service(load(), refresh_seconds=0, log=silent)))
         async with app.run_test(size=size) as pilot:
             await drive(pilot, app)
         return app.return_value

@@ -13,8 +13,8 @@ import pytest
 from agtrace_indexer.index.queries.views import COMMON, VIEWS
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings.limits import STOP
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.agtrace.terminal import agtrace_here
@@ -121,7 +121,7 @@ def test_a_wrong_column_or_view_is_answered_with_the_right_ones(samples: Asker) 
 
 
 def test_a_statement_without_end_stops_at_its_limit_or_once_nobody_waits(samples: Asker) -> None:
-    hurried = Answers(replace(samples.settings, search_timeout_seconds=1), log=silent)
+    hurried = Service(replace(samples.settings, search_timeout_seconds=1), log=silent)
     before, text = time.process_time(), "printf('%.*c', 120000, 'a')"
     for sql in (ENDLESS, ENDLESS.replace("*", f"instr({text} || {text} || i, {text} || 'b')")):
         assert hurried.ask("run_sql", {"sql": sql}).value["error"]["code"] == "search_timeout"

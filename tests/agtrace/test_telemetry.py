@@ -14,7 +14,7 @@ from agtrace_schema.requests import RequestOutcome, RequestsBy
 from agtrace.answers.status import OversizedAlert
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.recorder import Recorder, _Writer
-from agtrace.answers.telemetry.store import Request, Wanted, metrics
+from agtrace.answers.telemetry.store import Request, RequestFilter, metrics
 from agtrace.problems import TelemetryUnavailable
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import agtrace, agtrace_here
@@ -104,9 +104,9 @@ def test_nothing_is_lost_between_threads_that_record(tmp_path: Path) -> None:
 
 def test_percentiles_are_values_that_occurred(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.sqlite3"
-    assert metrics(path, Wanted()).total.milliseconds is None
+    assert metrics(path, RequestFilter()).total.milliseconds is None
     store.append(path, [ONE._replace(ms=float(number)) for number in range(1, 201)])
-    found = metrics(path, Wanted()).total.milliseconds
+    found = metrics(path, RequestFilter()).total.milliseconds
     assert found is not None
     assert dump(found) == {"p50": 100.0, "p95": 190.0, "p99": 198.0, "largest": 200.0}
 
@@ -121,15 +121,15 @@ def test_requests_are_grouped_and_chosen_by_how_they_ended(tmp_path: Path) -> No
         "day": {"2026-09-21": 2, "2026-09-22": 1}, "hour": {"2026-09-21T14:00": 2, "2026-09-22T14:00": 1},
     }  # fmt: skip
     for by, counts in groups.items():
-        assert {group.group: group.requests for group in metrics(path, Wanted(by=by)).groups} == counts
+        assert {group.group: group.requests for group in metrics(path, RequestFilter(by=by)).groups} == counts
     outcomes: dict[RequestOutcome, int] = {
         "ok": 2, "error": 1, "oversized": 1, "chunked": 1, "paginated": 2, "cut": 1,
     }  # fmt: skip
     for outcome, count in outcomes.items():
-        assert metrics(path, Wanted(outcome=outcome)).total.requests == count
-    total = metrics(path, Wanted()).total
+        assert metrics(path, RequestFilter(outcome=outcome)).total.requests == count
+    total = metrics(path, RequestFilter()).total
     assert (total.requests, total.errors, total.stale, total.oversized_asked_bytes) == (3, 1, 1, 9_000)
-    assert metrics(path, Wanted(since=ONE.at + 1)).total.requests == 1
+    assert metrics(path, RequestFilter(since=ONE.at + 1)).total.requests == 1
 
 
 def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
@@ -138,20 +138,20 @@ def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
     recorder.record(ONE._replace(client=token))
     recorder.close(5)
     assert store.count(tmp_path / "t.sqlite3") == 1 and token.encode() not in (tmp_path / "t.sqlite3").read_bytes()
-    assert token not in str(dump(metrics(tmp_path / "t.sqlite3", Wanted(by="client"))))
+    assert token not in str(dump(metrics(tmp_path / "t.sqlite3", RequestFilter(by="client"))))
 
 
 def test_a_file_that_is_no_database_can_not_be_asked_and_is_replaced_by_the_next_request(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.sqlite3"
     path.write_bytes(b"nothing that SQLite knows " * 400)
     with pytest.raises(TelemetryUnavailable, match="you can delete it"):
-        metrics(path, Wanted())
+        metrics(path, RequestFilter())
     said: list[Mapping[str, Any]] = []
     recorder = Recorder(path, now=Clock(), log=said.append)
     recorder.record(ONE)
     recorder.record(ONE)
     recorder.close(5)
-    assert metrics(path, Wanted()).total.requests == 2
+    assert metrics(path, RequestFilter()).total.requests == 2
     assert said == [{"event": "telemetry.replaced", "level": "warning", "file": str(path)}]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.providers.registry import AGENTS
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.index.trouble import Freshness
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import Asker, claude_log
@@ -340,7 +340,7 @@ def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
         cursor_ttl_seconds=60,
         environment={"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")},
     )
-    answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
+    answers = Service(settings, refresh_seconds=0.0, log=lambda record: None)
     end = time.monotonic() + 60
     while True:
         assert time.monotonic() < end, "the first run takes more than a minute"

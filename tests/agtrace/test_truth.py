@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agtrace.index.reader as reading
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.render.doctor import doctor
 from agtrace.render.lists import sessions
 from agtrace.settings.live import Loaded
@@ -133,7 +133,7 @@ def test_a_log_that_nobody_reads_costs_no_answer(tmp_path: Path, monkeypatch: py
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
-    assert not Answers(asker.settings).ask("list_sessions", {}).is_error
+    assert not Service(asker.settings).ask("list_sessions", {}).is_error
 
 
 def test_a_session_that_calls_itself_its_parent_is_no_child_of_its_own(tmp_path: Path) -> None:

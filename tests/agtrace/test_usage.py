@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.health.examine import timeline
 from agtrace.health.history import read_history
 from agtrace.sessions.prices import load
@@ -142,7 +142,7 @@ def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answe
     own.write_text('{"vendors": []}')
     settings = replace(Asker(tmp_path, tmp_path / "home").settings, prices=own)
     said: list[Any] = []
-    given = Answers(settings, log=said.append).ask("get_session_details", {"session_id": ONE})
+    given = Service(settings, log=said.append).ask("get_session_details", {"session_id": ONE})
     assert given.value["data"]["stats"]["cost_made"] == "estimated"
     assert [str(own) in record["problem"] for record in said if record["event"] == "invalid_setting"] == [True]
 

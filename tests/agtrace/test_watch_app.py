@@ -19,7 +19,7 @@ from agtrace_indexer.run import index
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from agtrace.answers.activity_poller import Lookout
+from agtrace.answers.activity_poller import ActivityPoller
 from agtrace.commands.watch import _Source
 from agtrace.render.tui import WatchApp
 from agtrace.sessions.prices import load as load_prices
@@ -39,7 +39,7 @@ def watched(
     """Run the application until `check` is done; its exit code."""
 
     async def run() -> int:
-        lookout = Lookout(load(), load_prices(None), within=within)
+        lookout = ActivityPoller(load(), load_prices(None), within=within)
         with closing(lookout):
             app = WatchApp(_Source(lookout), session=session)
             async with app.run_test(size=size) as pilot:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.quotes import TEXT
 from agtrace.settings.limits import STOP
@@ -182,7 +182,7 @@ def test_what_was_sent_in_a_connection_is_not_sent_again_but_named(asker: Asker)
 
 def test_an_answer_whose_request_is_cancelled_at_its_end_was_not_sent(asker: Asker) -> None:
     cancelled, origin = Event(), Origin(connection="one")
-    answers = Answers(asker.settings, refresh_seconds=0, log=lambda _: cancelled.set())
+    answers = Service(asker.settings, refresh_seconds=0, log=lambda _: cancelled.set())
     context = copy_context()
     context.run(STOP.set, cancelled)
     given = context.run(answers.ask, "search_event_previews", {"query": "tide table northern harbour"}, origin)

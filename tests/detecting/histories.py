@@ -6,7 +6,7 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.health.history import Call, Entry, History, Message, Notice, Usage, UserText
 
 
 class Telling:
@@ -20,12 +20,12 @@ class Telling:
     def human(self, text: str = "Go on.", kind: UserKind = UserKind.HUMAN) -> Telling:
         """Add a request."""
         self.turn += 1
-        self.entries.append(Said(self._next(), self.turn, self.event * 1000, kind, text, True))
+        self.entries.append(UserText(self._next(), self.turn, self.event * 1000, kind, text, True))
         return self
 
     def inject(self, text: str = "A reminder.", kind: UserKind = UserKind.INJECTED) -> Telling:
         """Add a text of the harness."""
-        self.entries.append(Said(self._next(), self.turn, self.event * 1000, kind, text, False))
+        self.entries.append(UserText(self._next(), self.turn, self.event * 1000, kind, text, False))
         return self
 
     def say(self, text: str = "Fine.", *, together: bool = False) -> Telling:

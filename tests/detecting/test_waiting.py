@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.health.facts.time_spent import time_spent
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought
+from agtrace.health.history import Call, Entry, History, Message, Notice, Thought, UserText
 from tests.depth import examples
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -19,8 +19,8 @@ def _history(*entries: Entry) -> History:
     return History("claude_code", list(entries), 1)
 
 
-def _said(event: int, at: int, kind: UserKind = UserKind.HUMAN) -> Said:
-    return Said(event, 0, START + at, kind, "Go on.", kind is UserKind.HUMAN)
+def _said(event: int, at: int, kind: UserKind = UserKind.HUMAN) -> UserText:
+    return UserText(event, 0, START + at, kind, "Go on.", kind is UserKind.HUMAN)
 
 
 def _message(event: int, at: int, step: int = 0) -> Message:

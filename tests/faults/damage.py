@@ -16,7 +16,7 @@ from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.settings.model import Settings
 from tests.conftest import SAMPLES
 
@@ -133,7 +133,7 @@ def ask(database: Path) -> dict[int, dict[str, Any]]:
     """Return the answers to all questions, by their number; a defect of agtrace fails the test."""
     noted: list[Any] = []
     settings = Settings(data_dir=database.parent, environment={"HOME": str(database.parent / "nobody")})
-    answers = Answers(settings, log=noted.append, refresh_seconds=20)
+    answers = Service(settings, log=noted.append, refresh_seconds=20)
     given = {number: answers.ask(name, arguments).value for number, (name, arguments) in enumerate(QUESTIONS)}
     assert [one["trace"] for one in noted if one["event"] == "internal_error"] == []
     return given

@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.index.trouble import explained
 from agtrace.search.matching import Contains, Deadline
 from agtrace.search.scan import Hit, Question, snapshot_of
@@ -252,7 +252,7 @@ def test_a_lock_that_is_held_for_a_moment_is_waited_for_and_one_that_stays_is_na
         env={**os.environ, "AGTRACE_DATA_DIR": str(database.parent)}, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
-        impatient = Answers(Settings(data_dir=database.parent, environment={}), log=silent, refresh_seconds=0.01)
+        impatient = Service(Settings(data_dir=database.parent, environment={}), log=silent, refresh_seconds=0.01)
         refused = impatient.ask("list_sessions", {}).value
         assert refused["error"]["retryable"]
         assert "locked by another program" in refused["error"]["message"] and "Try again" in refused["hint"]

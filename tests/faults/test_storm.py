@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.discovery import LogFile, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.reader import plan, reader
 from agtrace_indexer.run import index
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.index.trouble import damage_in
 from agtrace.settings.model import Settings
 from tests.agtrace.terminal import AGTRACE
@@ -105,7 +105,7 @@ def test_a_log_may_change_in_every_way_between_any_two_looks_at_it(
     logs, chance, numbers, pending = tmp_path / "logs", random.Random(seed), itertools.count(), dict[Path, bytes]()
     logs.mkdir()
 
-    def look(often: float, found: Found) -> Found:
+    def look(often: float, found: LogFile) -> LogFile:
         if chance.random() < often:
             change(logs, next(numbers), chance, pending)
         return found
@@ -184,7 +184,7 @@ def steady(value: Any) -> Any:
     return [steady(inner) for inner in value] if isinstance(value, list) else value
 
 
-def questions(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
+def questions(answers: Service) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool but for the health of the index, which is never the same twice."""
     ids = [session["id"] for session in answers.ask("list_sessions", {"limit": 5}).value["data"]["sessions"]]
     yield "list_sessions", {"sort": "failure_run"}
@@ -209,7 +209,7 @@ def test_everything_asked_at_once_while_the_index_is_examined_is_answered_as_whe
 ) -> None:
     """Also where threads are switched every few microseconds."""
     index(database, [str(SAMPLES / "claude"), str(SAMPLES / "codex")])
-    answers = Answers(Settings(data_dir=database.parent, environment={}), log=lambda record: None)
+    answers = Service(Settings(data_dir=database.parent, environment={}), log=lambda record: None)
     alone = [(tool, given, steady(answers.ask(tool, given).value)) for tool, given in questions(answers)]
     assert {tool for tool, _, _ in alone} == set(answers.tools)
     assert [(tool, given) for tool, given, answer in alone if not answer["success"]] == []

@@ -8,7 +8,7 @@ import pytest
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.history import History, Message, Notice, Said, Thought, read_history
+from agtrace.health.history import History, Message, Notice, Thought, UserText, read_history
 from agtrace.index.reader import Reader
 from agtrace.sessions import prices, query
 from agtrace.settings.model import Settings
@@ -127,12 +127,12 @@ def test_a_failure_of_the_api_and_an_interruption_are_there(everything: History)
     told = [(one.kind, one.text) for one in everything.notices]
     assert ("api_error" if everything.provider == "claude_code" else "error", "The service is overloaded.") in told
     marks = {
-        "claude_code": (Said, UserKind.INTERRUPTION),
-        "codex": (Said, UserKind.INTERRUPTION),
+        "claude_code": (UserText, UserKind.INTERRUPTION),
+        "codex": (UserText, UserKind.INTERRUPTION),
         "gemini": (Notice, "info"),
     }
     last = everything.entries[-1]
-    assert isinstance(last, (Said, Notice)) and (type(last), last.kind) == marks[everything.provider]
+    assert isinstance(last, (UserText, Notice)) and (type(last), last.kind) == marks[everything.provider]
 
 
 def test_figures_are_the_given_ones_else_small_and_cached(everything: History) -> None:

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings import load
 from tests import hostile
 from tests.agtrace.terminal import agtrace_here
@@ -209,7 +209,7 @@ def test_no_line_is_too_hard_and_each_is_kept_or_counted(name: str, tmp_path: Pa
 
 def everything_can_be_opened(database: Path) -> None:
     """Ask for every session and event as a client would: no defect of agtrace among the answers."""
-    answers = Answers(replace(load(), data_dir=database.parent), log=silent)
+    answers = Service(replace(load(), data_dir=database.parent), log=silent)
     for uid, count in {row[0]: row[15] for row in contents(database)["sessions"]}.items():
         if not 0 < len(uid) <= 200:
             continue

@@ -17,8 +17,8 @@ from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
@@ -314,7 +314,7 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
 
     append(log, line.replace(b"heron", b"dipper"))
     found = (
-        Answers(load(), log=silent)
+        Service(load(), log=silent)
         .ask("search_event_previews", {"order": "newest", "query": "dipper at the weir"})
         .value
     )

@@ -17,8 +17,8 @@ from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
 from agtrace_indexer.texts.blocks import unpack
 
-from agtrace.answers.service import Answers
 from agtrace.answers.log import silent
+from agtrace.answers.service import Service
 from agtrace.settings import load
 from tests.conftest import copy_of_samples
 from tests.contents import contents
@@ -56,7 +56,7 @@ def test_an_added_rule_masks_and_says_its_name_or_only_its_group_secret(tmp_path
 
 def test_even_the_first_answer_is_masked_by_them_though_it_is_a_refusal(tmp_path: Path) -> None:
     write(tmp_path, BADGE)
-    refused = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path)}), log=silent).ask("list_sessions", {"BDG-12345678": 1})
+    refused = Service(load({"AGTRACE_DATA_DIR": str(tmp_path)}), log=silent).ask("list_sessions", {"BDG-12345678": 1})
     assert "[redacted: badge]" in refused.text and "12345678" not in refused.text
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.providers.goose import parser as goose
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of
 from agtrace_schema.events import Notification, TokenUsage
@@ -94,7 +94,7 @@ def goose_sessions() -> Iterator[tuple[str, list[Record]]]:
     with closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
         ids = [id for (id,) in connection.execute("SELECT id FROM sessions")]
     for id in ids:
-        found = Found(f"{database}/{id}", "", 0, 0, container=str(database))
+        found = LogFile(f"{database}/{id}", "", 0, 0, container=str(database))
         yield id, [orjson.loads(row.data) for row in goose.rows(found, None)]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.projects import project_root
-from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.discovery import LogFile, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.redact import load_key
 from agtrace_indexer.run import index
@@ -191,7 +191,7 @@ def at_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> tuple[Found, Path]:
+def listed(tmp_path: Path) -> tuple[LogFile, Path]:
     """A log as its folder listed it, and a log elsewhere that nobody asked for."""
     claude_log(tmp_path / "root", SESSION).prompt("mine")
     claude_log(tmp_path / "elsewhere", SESSION).prompt("theirs")
@@ -200,7 +200,7 @@ def listed(tmp_path: Path) -> tuple[Found, Path]:
     return found, tmp_path / "elsewhere"
 
 
-def _content(found: Found) -> bytes | None:
+def _content(found: LogFile) -> bytes | None:
     try:
         with at_once(), open_regular(found) as file:
             return file.read()
@@ -208,7 +208,7 @@ def _content(found: Found) -> bytes | None:
         return None
 
 
-def test_a_log_that_became_a_link_since_it_was_listed_is_not_followed(listed: tuple[Found, Path]) -> None:
+def test_a_log_that_became_a_link_since_it_was_listed_is_not_followed(listed: tuple[LogFile, Path]) -> None:
     found, elsewhere = listed
     Path(found.path).unlink()
     Path(found.path).symlink_to(next(elsewhere.rglob("*.jsonl")))
@@ -216,7 +216,7 @@ def test_a_log_that_became_a_link_since_it_was_listed_is_not_followed(listed: tu
 
 
 @pytest.mark.parametrize("up", [1, 2])
-def test_a_folder_that_became_a_link_since_it_was_listed_is_not_followed(listed: tuple[Found, Path], up: int) -> None:
+def test_a_folder_that_became_a_link_since_it_was_listed_is_not_followed(listed: tuple[LogFile, Path], up: int) -> None:
     found, elsewhere = listed
     folder, other = Path(found.path).parents[up - 1], next(elsewhere.rglob("*.jsonl")).parents[up - 1]
     shutil.rmtree(folder)
@@ -224,7 +224,7 @@ def test_a_folder_that_became_a_link_since_it_was_listed_is_not_followed(listed:
     assert Path(found.path).exists() and _content(found) is None
 
 
-def test_a_pipe_that_took_the_place_of_a_log_is_not_awaited(listed: tuple[Found, Path]) -> None:
+def test_a_pipe_that_took_the_place_of_a_log_is_not_awaited(listed: tuple[LogFile, Path]) -> None:
     found, _ = listed
     Path(found.path).unlink()
     os.mkfifo(found.path)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import HOUR, YEAR
@@ -66,7 +66,7 @@ class Witness:
 
     def __init__(self, settings: Settings, planted: Sequence[Planted], every: int = 1) -> None:
         self._logged: list[str] = []
-        self._answers = Answers(
+        self._answers = Service(
             settings,
             log=lambda record: self._logged.append(json.dumps(record)),
         )

@@ -17,7 +17,7 @@ from agtrace_team.connection import TeamConnection, connect
 from agtrace_team.push import Audience, Push, Pushed, chosen
 from agtrace_team.server import Server
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.settings import load
 
 NOBODY: Callable[[str, str], bool] = lambda _provider, _id: False  # noqa: E731
@@ -37,7 +37,7 @@ class Team:
 
     server: Server
     name: str
-    _asked: dict[str, Answers] = field(default_factory=dict)
+    _asked: dict[str, Service] = field(default_factory=dict)
 
     def url(self, login: str = "postgres") -> str:
         return self.server.url(self.name, login)
@@ -75,11 +75,11 @@ class Team:
             sessions = [one for one in chosen(index, audiences) if only(one.uid)]
             return push.run(sessions, forgotten, dry=dry)
 
-    def answers(self, login: str) -> Answers:
+    def answers(self, login: str) -> Service:
         """What answers a person's questions."""
         if login not in self._asked:
             settings = load({"AGTRACE_DATA_DIR": str(self.server.folder / "nowhere"), "AGTRACE_INDEX": self.url(login)})
-            self._asked[login] = Answers(settings, log=lambda _record: None)
+            self._asked[login] = Service(settings, log=lambda _record: None)
         return self._asked[login]
 
     def ask(self, login: str, tool: str, arguments: Mapping[str, Any]) -> Any:
@@ -95,7 +95,7 @@ class Team:
             return {uid for (uid,) in connection.execute("SELECT uid FROM session")}
 
 
-def own_answers(database: Path, now: Callable[[], float] = time.time) -> Answers:
+def own_answers(database: Path, now: Callable[[], float] = time.time) -> Service:
     """What answers from one's own index, of which no log is looked at any more."""
     settings = load({"AGTRACE_DATA_DIR": str(database.parent), "HOME": str(database.parent / "nobody")})
-    return Answers(settings, log=lambda _record: None, now=now, refresh_seconds=60)
+    return Service(settings, log=lambda _record: None, now=now, refresh_seconds=60)

@@ -18,7 +18,7 @@ from agtrace_indexer.index.queries.sessions import SessionFilters
 from agtrace_schema.requests import Section, Sort
 from agtrace_team.server import Server
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.report.selection import Selection
 from agtrace.sessions import prices
 from agtrace.web import lists, session
@@ -68,7 +68,7 @@ COUNTS: tuple[dict[str, Any], ...] = (
 class Both:
     """One's own index, and a team's that one person has pushed all of it to."""
 
-    def __init__(self, own: Answers, team: Team) -> None:
+    def __init__(self, own: Service, team: Team) -> None:
         self.own, self.team = own, team
         self.ids = [one["id"] for page in self._pages() for one in page]
 
@@ -201,7 +201,7 @@ def test_pages_are_of_the_same_sessions(both: Both, everything: Path) -> None:
         shown = []
         for connection in (own, cast(sqlite3.Connection, other)):
             one = min(sessions.of_provider(connection, None), key=lambda session: (-session.event_count, session.uid))
-            listed = lists.listed(connection, SessionFilters(), "newest", None, table)
+            listed = lists.session_page(connection, SessionFilters(), "newest", None, table)
             page = session.about(connection, one, now=0, prices=table)
             outline = session.outline(connection, one, 0)
             examined = session.examined(connection, one, now=0, prices=table, dollars=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers.service import Answers
+from agtrace.answers.service import Service
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import best_in, claude_log
 from tests.agtrace.live_logs import Claude
@@ -31,10 +31,10 @@ def command(site: Site, *arguments: str) -> Any:
 
 
 @cache
-def desk(folder: str) -> Answers:
+def desk(folder: str) -> Service:
     """What answers over MCP on the same machine, with the index as it is."""
     settings = Settings(data_dir=Path(folder), cursor_ttl_seconds=3600, environment={"HOME": f"{folder}/nobody"})
-    return Answers(settings, log=lambda record: None)
+    return Service(settings, log=lambda record: None)
 
 
 def told(site: Site, tool: str, **arguments: Any) -> Any:

@@ -140,7 +140,7 @@ def count(path: Path) -> int:
     return rows
 
 
-class Wanted(Struct, frozen=True):
+class RequestFilter(Struct, frozen=True):
     """Which requests, and in which groups."""
 
     since: int | None = None
@@ -216,7 +216,7 @@ def sums_since(path: Path, since: int) -> Sums:
     return Sums(*(number or 0 for number in row))
 
 
-def _grouped(connection: sqlite3.Connection, wanted: Wanted) -> dict[str, Group]:
+def _grouped(connection: sqlite3.Connection, wanted: RequestFilter) -> dict[str, Group]:
     """Return requests by group: by name, or all as one without a name."""
     chosen, given = _chosen(wanted, at="at" if wanted.since else "+at")  # of all, a scan is faster
     group = _GROUPS[wanted.by]
@@ -234,7 +234,7 @@ def _grouped(connection: sqlite3.Connection, wanted: Wanted) -> dict[str, Group]
     return {begun[number].strftime(form): one for number, one in groups.items()}
 
 
-def _chosen(wanted: Wanted, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
+def _chosen(wanted: RequestFilter, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
     """Return which requests of the table are wanted, and the values in that."""
     until = _END_OF_TIME if wanted.until is None else wanted.until
     condition = f"{at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
@@ -256,7 +256,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
 # -- figures ------------------------------------------------------------------------------------------
 
 
-def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMetrics:
+def metrics(path: Path, wanted: RequestFilter, dropped: int | None = None) -> RequestMetrics:
     """Return the figures of the requests in a telemetry file. Raises `TelemetryUnavailable`."""
     groups: dict[str, Group] = {}
     ends: Sequence[int | None] = (None, None)
@@ -284,7 +284,7 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMe
     )
 
 
-def comparison(path: Path, wanted: Wanted) -> AbComparison:
+def comparison(path: Path, wanted: RequestFilter) -> AbComparison:
     """Return the two sides of a comparison. Raises `TelemetryUnavailable`."""
     chosen, given = _chosen(wanted)
     counts = "count(DISTINCT coalesce(connection, '')), count(*), sum(outcome != 'ok')"

@@ -15,7 +15,7 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import asks_human, command_of, only_reads, quoted
 from agtrace.health.finding import Finding, detector
-from agtrace.health.history import Call, History, Message, Notice, Said
+from agtrace.health.history import Call, History, Message, Notice, UserText
 from agtrace.text.numbers import counted
 
 
@@ -145,7 +145,7 @@ def _asked(history: History) -> Iterator[tuple[int, str]]:
     for entry in history.entries:
         if isinstance(entry, Message):
             message = entry.text
-        elif isinstance(entry, Said) and entry.kind in _ASKING:
+        elif isinstance(entry, UserText) and entry.kind in _ASKING:
             yield -1, entry.text.lower()
             yield entry.event_index, message.lower()
         elif isinstance(entry, Notice) and entry.kind.startswith("queue-operation"):

@@ -13,11 +13,11 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import (
     attempts,
+    call_label,
     command_of,
     deed,
     is_passed_over,
     is_poll,
-    named,
     only_reads,
     quoted,
     refused_by_human,
@@ -104,7 +104,7 @@ def _finding(history: History, what: str, cause: Signature, calls: Sequence[Call
         "Warning" if never or times >= MANY_REPEATED else "Info",
         f"{times:,} {what}{took(history, first.event_index, calls[-1].evidence)}"
         f"{', and it never worked' if never else ''}: "
-        f"{quoted(cause.line, _SHOWN)}, {'as' if same else 'first'} {named(first)}",
+        f"{quoted(cause.line, _SHOWN)}, {'as' if same else 'first'} {call_label(first)}",
         [call.evidence for call in calls],
         first.turn,
         count=times,

@@ -10,7 +10,7 @@ from agtrace_schema.events import UserKind
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import asks_human, command_of, named, quoted
+from agtrace.health.facts.actions import asks_human, call_label, command_of, quoted
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import changes
 from agtrace.health.facts.checks import DISCLOSED, PROSE, is_check, reviews
@@ -158,7 +158,7 @@ def _left_undone(history: History) -> Iterator[Finding]:
         if (cause := cause_of(call, history)) is not None:
             yield Finding.of(
                 "Warning",
-                f"The last {kind.value.replace('_', ' ')} failed, and was never made good: {named(call)}: "
+                f"The last {kind.value.replace('_', ' ')} failed, and was never made good: {call_label(call)}: "
                 f"{quoted(cause.line, _PROBLEM)}",
                 (call.evidence,),
                 call.turn,

@@ -15,10 +15,10 @@ from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.history import Call, Entry, History, Notice, Said
-from agtrace.sessions.quotes import human_words, seen
+from agtrace.health.history import Call, Entry, History, Notice, UserText
+from agtrace.sessions.quotes import human_words, start_of
 from agtrace.sessions.turns import telling_argument
-from agtrace.text.lines import named as in_words
+from agtrace.text.lines import name_in_sentence as in_words
 from agtrace.text.lines import one_line
 from agtrace.text.shell_programs import asks_for_state, reads, tests, waits
 
@@ -239,7 +239,7 @@ _LONGEST_TOOL = 40
 _NO_QUOTE = "\u02cb"
 
 
-def named(call: Call) -> str:
+def call_label(call: Call) -> str:
     """Return the tool with its most telling argument: "Bash `npm test`"."""
     what = command_of(call) or telling_argument(call.arguments)
     tool = tool_named(call.tool)
@@ -253,7 +253,7 @@ def tool_named(tool: str) -> str:
 
 def quoted(text: str, most: int = _LONGEST) -> str:
     """Quote the beginning of a text from the log on one line; nothing in it can end the quote."""
-    return f"`{one_line(seen(text), most).replace('`', _NO_QUOTE)}`"
+    return f"`{one_line(start_of(text), most).replace('`', _NO_QUOTE)}`"
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def error_text(notice: Notice) -> str:
 
 def is_interruption(entry: Entry, provider: Provider) -> bool:
     """Whether the human stopped the model there."""
-    if isinstance(entry, Said):
+    if isinstance(entry, UserText):
         return entry.kind is UserKind.INTERRUPTION
     if not isinstance(entry, Notice):
         return False

@@ -10,7 +10,7 @@ from agtrace_schema.patterns import later
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.checks import is_check
 from agtrace.health.history import Call, History, derived
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 from agtrace.text.signatures import Signature, signatures_in
 
 _NUMBER = later(r"[\d.]+")

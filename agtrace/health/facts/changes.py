@@ -211,12 +211,14 @@ def changes(call: Call) -> tuple[Change, ...]:
 def _changes(call: Call) -> Iterator[Change]:
     for edit in edits(call.tool, call.arguments, writes=bool(call.writes)):
         if edit.whole is not None:
-            yield Change(edit.path, edit.cell, frozenset(), telling(edit.whole.splitlines()), whole=True)
+            yield Change(edit.path, edit.cell, frozenset(), significant_lines(edit.whole.splitlines()), whole=True)
         elif not edit.deletes:
             old = (line for part in edit.replacements for line in part.old.splitlines())
             new = (line for part in edit.replacements for line in part.new.splitlines())
             before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
-            yield Change(edit.path, "", telling(before - after), telling(after - before), whole=False)
+            yield Change(
+                edit.path, "", significant_lines(before - after), significant_lines(after - before), whole=False
+            )
 
 
 def changed_files(call: Call) -> set[str]:
@@ -230,7 +232,7 @@ def writes_by_shell(call: Call) -> bool:
     return command is not None and _WRITING.search(command) is not None
 
 
-def telling(lines: Iterable[str]) -> frozenset[str]:
+def significant_lines(lines: Iterable[str]) -> frozenset[str]:
     """Return the significant lines without indentation: not those that are blank, only brackets, or a keyword."""
     return frozenset(line for line in map(str.strip, lines) if tells(line))
 

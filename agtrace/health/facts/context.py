@@ -10,7 +10,7 @@ from agtrace_schema.events import UserKind
 
 from agtrace.health.facts.actions import is_api_error, is_compaction
 from agtrace.health.facts.ending import unanswered
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, derived
+from agtrace.health.history import Call, Entry, History, Message, Notice, Usage, UserText, derived
 
 CHARS_PER_TOKEN = 4
 """For estimating the tokens of texts: about right for English and for code."""
@@ -27,12 +27,12 @@ def compactions(history: History) -> list[Entry]:
     told: set[bool] = set()
     for entry in history.entries:
         boundary = is_compaction(entry, history.provider)
-        if boundary or (isinstance(entry, Said) and entry.kind is UserKind.COMPACTION_SUMMARY):
+        if boundary or (isinstance(entry, UserText) and entry.kind is UserKind.COMPACTION_SUMMARY):
             if not told or boundary in told:
                 found.append(entry)
                 told = set()
             told.add(boundary)
-        elif isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and entry.opens_turn):
+        elif isinstance(entry, (Call, Message)) or (isinstance(entry, UserText) and entry.opens_turn):
             told = set()
     return found
 

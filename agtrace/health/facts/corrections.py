@@ -18,19 +18,19 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import (
     asks_human,
+    call_label,
     command_of,
     is_interruption,
     is_poll,
-    named,
     only_reads,
     refused_by_human,
 )
 from agtrace.health.facts.checks import is_check
 from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.facts.redone import again, said_to_fail
-from agtrace.health.history import Call, History, Message, Notice, Said, derived
+from agtrace.health.history import Call, History, Message, Notice, UserText, derived
 from agtrace.sessions.quotes import human_words
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 
 _LONGEST = 1_500
 """Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
@@ -99,9 +99,9 @@ def _corrections(history: History) -> Iterator[Correction]:
     for entry in history.entries:
         if isinstance(entry, Call):
             yield from found.called(entry)
-        elif isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
+        elif isinstance(entry, (UserText, Notice)) and is_interruption(entry, history.provider):
             found.stopped = True
-        elif isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
+        elif isinstance(entry, UserText) and entry.kind is UserKind.HUMAN:
             yield from found.said(entry)
     if not history.at_work:
         yield from found.refused_silently()
@@ -134,7 +134,7 @@ class _Watching:
             self.refused, self.reason = call, reason
         self.stopped |= refused_by_human(call) and not reason
 
-    def said(self, text: Said) -> Iterator[Correction]:
+    def said(self, text: UserText) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
         if not goes_ahead(text.text):
             if self.first or not (how := self._objects(text)):
@@ -152,12 +152,12 @@ class _Watching:
         """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
             said = self.reason or then
-            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), "silent", said)
+            yield Correction(self.refused.evidence, self.refused.turn, call_label(self.refused), "silent", said)
 
-    def _answer(self, text: Said) -> str:
+    def _answer(self, text: UserText) -> str:
         return " ".join(self.messages.get(answer_to(text.event_index, self.history), "")[:_ADMISSION].split())
 
-    def _objects(self, text: Said) -> Literal["words", "failure"] | None:
+    def _objects(self, text: UserText) -> Literal["words", "failure"] | None:
         """Return how a text objects, if it does; the signs are those of docs/health.md."""
         said, after = own_words(text.text), again(self.history).get(text.event_index)
         answer = _normal(self._answer(text))
@@ -191,7 +191,7 @@ def answer_to(event: int, history: History) -> int | None:
         if entry.event_index > event:
             if isinstance(entry, Message) and entry.text.strip():
                 return entry.event_index
-            if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
+            if isinstance(entry, UserText) and entry.kind is UserKind.HUMAN:
                 return None
     return None
 

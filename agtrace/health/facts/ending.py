@@ -8,25 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 
-from agtrace_indexer.landmarks.questions import asked
+from agtrace_indexer.landmarks.questions import question_landmark
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import Ending, SessionEnding
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import (
     asks_human,
+    call_label,
     error_text,
     is_api_error,
     is_interruption,
     is_passed_over,
-    named,
     only_reads,
     quoted,
     tool_named,
 )
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.questions import question_in
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, derived, of_one_response
+from agtrace.health.history import (
+    Call,
+    Entry,
+    History,
+    Message,
+    Notice,
+    Thought,
+    Usage,
+    UserText,
+    derived,
+    of_one_response,
+)
 
 _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
@@ -51,7 +62,7 @@ def ending_of(history: History) -> SessionEnding:
     if failed is not None and not _refused_after(failed, history):
         cause = cause_of(failed, history)
         why = f": {quoted(cause.line, _SHOWN)}" if cause else ""
-        return _ended("error_left", f"the last tool call failed ({named(failed)}{why})", failed)
+        return _ended("error_left", f"the last tool call failed ({call_label(failed)}{why})", failed)
     if last is None:
         return _ended("unknown", "nobody asked for anything, and the model did nothing")
     if history.continued:
@@ -69,7 +80,7 @@ def ending_of(history: History) -> SessionEnding:
 
 def _was_queued(last: Entry, history: History) -> bool:
     """Whether the model spoke after the human had queued the text of this request while it worked."""
-    said = last.text if isinstance(last, Said) else None
+    said = last.text if isinstance(last, UserText) else None
     queued = next((one for one in history.notices if one.text == said and one.kind.startswith("queue-operation")), None)
     return queued is not None and any(queued.event_index < one.event_index for one in history.messages)
 
@@ -104,14 +115,16 @@ def _last_thing(history: History) -> Entry | None:
     done = last = next(things, None)
     while done is not None and not isinstance(done, (Call, Message)) and is_interruption(done, history.provider):
         done = next(things, None)
-    goodbye = isinstance(done, Said) and done.kind is UserKind.HUMAN and done.text.strip(" \n.!").lower() in _GOODBYES
+    goodbye = (
+        isinstance(done, UserText) and done.kind is UserKind.HUMAN and done.text.strip(" \n.!").lower() in _GOODBYES
+    )
     return next(things, None) if goodbye else last
 
 
 def _is_thing(entry: Entry, history: History) -> bool:
     if isinstance(entry, (Usage, Thought)):
         return False
-    if isinstance(entry, Said):
+    if isinstance(entry, UserText):
         return entry.kind not in _OF_THE_HARNESS
     if isinstance(entry, Notice):
         return is_api_error(entry, history.provider) or is_interruption(entry, history.provider)
@@ -126,10 +139,10 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
     calls = [entry for entry in reversed(list(together)) if isinstance(entry, Call)]
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
-            question = asked(asking.arguments).name
+            question = question_landmark(asking.arguments).name
             reason = f"{tool_named(asking.tool)} asked the human, who didn't answer"
             return _ended("question_left", f"{reason}: {quoted(question, _SHOWN)}" if question else reason, asking)
-        return _ended("tool_left", f"the log ends at {named(unanswered[-1])}, without its result", unanswered[-1])
+        return _ended("tool_left", f"the log ends at {call_label(unanswered[-1])}, without its result", unanswered[-1])
     if isinstance(last, Message):
         if (question := question_in(last.text)) is not None:
             return _ended("question_left", f"its last message asks the human: {quoted(question, _SHOWN)}", last)
@@ -163,9 +176,9 @@ def unanswered(history: History) -> Iterator[Call]:
     """Yield the calls that never got a result and weren't interrupted, after which the session went on."""
     waiting: list[Call] = []  # of one response: the next response shows that the session went on
     for entry in history.entries:
-        if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
+        if isinstance(entry, (UserText, Notice)) and is_interruption(entry, history.provider):
             waiting = []
-        elif (isinstance(entry, Said) and entry.opens_turn) or (
+        elif (isinstance(entry, UserText) and entry.opens_turn) or (
             isinstance(entry, (Call, Message, Thought)) and waiting and not _goes_with(entry, waiting[0])
         ):
             yield from waiting

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agtrace_schema.patterns import later
 
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 
 # -- own words -------------------------------------------------------------------------------------
 # What a human says in words of their own: without what they quote, paste, or report of a reviewer. Not their own are

@@ -14,8 +14,8 @@ from agtrace_schema.patterns import later
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.checks import PROSE
-from agtrace.health.history import Call, History, Said, derived
-from agtrace.text.failing_lines import found as failures_in
+from agtrace.health.history import Call, History, UserText, derived
+from agtrace.text.failing_lines import failing_lines_in as failures_in
 
 _REVIEW = later(
     r"\bgh pr (?:checks\b|view\b.*(?:comments|reviews|statusCheck))|\bgh run view\b|reviewThreads"
@@ -45,7 +45,7 @@ _LOOKS_FIRST = 1
 class Again:
     """A text of the human's, after the model had changed something, and the turn that it opened."""
 
-    said: Said
+    said: UserText
     shown: bool
     """Whether the text shows a failure."""
     reviewed: int | None
@@ -70,7 +70,7 @@ def _again(history: History) -> Iterator[Again]:
     now: Again | None = None
     changed = False
     for entry in history.entries:
-        if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
+        if isinstance(entry, UserText) and entry.kind is UserKind.HUMAN:
             if now is not None:
                 yield now
             now = None

@@ -11,7 +11,7 @@ from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import asks_human, is_shell
-from agtrace.health.history import Call, Entry, History, Message, Said, Thought
+from agtrace.health.history import Call, Entry, History, Message, Thought, UserText
 
 _MINUTE = 60_000
 ABSENT_MS = 120 * _MINUTE
@@ -129,7 +129,7 @@ def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
             if entry.answered_at and entry.result_event is not None:
                 yield entry.answered_at, entry.result_event, "done"
             what: _What = "done"
-        elif isinstance(entry, Said):
+        elif isinstance(entry, UserText):
             interrupted = entry.kind is UserKind.INTERRUPTION
             what = "typed" if entry.kind in _TYPED else "done" if interrupted else "put"
         else:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agtrace.health.examination import SEVERITIES
 from agtrace.report import wording
-from agtrace.report.wording import AGENTS, deeds, named, why_at_least
+from agtrace.report.wording import AGENTS, deeds, why_at_least, words_of
 from agtrace.sessions.terms import ENDINGS
 from agtrace.text.numbers import counted, duration, percent, short
 
@@ -66,7 +66,7 @@ def overview(report: Report) -> dict[str, Any]:
         "worst": [
             _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
         ],
-        "versions": [f"{named(name)} {version}" for name, version in report.versions.items()],
+        "versions": [f"{words_of(name)} {version}" for name, version in report.versions.items()],
     }
 
 
@@ -275,11 +275,11 @@ def _detectors_chart(report: Report) -> Chart | None:
         title="What was found",
         kind="bars",
         unit="number",
-        says=f"{named(most.detector)} most often: in {counted(most.sessions, 'session')}" if most else "",
+        says=f"{words_of(most.detector)} most often: in {counted(most.sessions, 'session')}" if most else "",
         columns=["Finding", *SEVERITIES],
         colours=["--bad", "--fair", "--info"],
         rows=[
-            (named(item.detector), [float(worst[item.detector, severity]) for severity in SEVERITIES])
+            (words_of(item.detector), [float(worst[item.detector, severity]) for severity in SEVERITIES])
             for item in found
             if item.sessions
         ],

@@ -24,7 +24,7 @@ from agtrace.text.focus.selection import (
     scores,
     spans,
     widened,
-    written,
+    write_lines,
 )
 from agtrace.text.focus.words import Finder, Question, identifiers
 
@@ -99,14 +99,14 @@ def _focused(
 ) -> Focused | Unfocused:
     lines = text.removesuffix("\n").split("\n")
     words = Question.of(question)
-    failures = list(failing_lines.found(lines, examining=in_time))
+    failures = list(failing_lines.failing_lines_in(lines, examining=in_time))
     looked = [(0, len(lines))]
     if len(text) > LARGE or len(lines) > LONG:
         looked = looked_at(lines, words, [index for index, _ in failures])
     in_time()
     laid_out = layout(lines, looked)
     in_time()
-    found = _found(laid_out.bare, looked, words, in_time)
+    found = _word_hits(laid_out.bare, looked, words, in_time)
     divided = blocks(laid_out, looked, in_time)
     scored = scores(divided, [sum(map(len, lines[one.start : one.end])) for one in divided], found, words)
     in_time()
@@ -121,7 +121,7 @@ def _focused(
         kept = chosen_within(divided, scored, kept_whatever, found, room)
     in_time()
     stretches = widened(spans(kept), lines, first, single=most_chars is None)
-    result = written(stretches, lines, first)
+    result = write_lines(stretches, lines, first)
     total = len(lines)
     saved = len(text) - len(result)
     if saved < LEAST_SAVED or saved < LEAST_SHARE_SAVED * len(text):
@@ -130,7 +130,7 @@ def _focused(
     return Focused(result, numbers, sum(end - start + 1 for start, end in stretches), total)
 
 
-def _found(
+def _word_hits(
     lines: Sequence[str], looked: Sequence[tuple[int, int]], words: Question, in_time: Callable[[], None]
 ) -> dict[int, list[int]]:
     """Return the numbers of the question's words in each of these lines that has any, in the order of the lines."""

@@ -34,7 +34,7 @@ class Layout(Struct, frozen=True):
 
 def layout(lines: Sequence[str], looked: Sequence[tuple[int, int]]) -> Layout:
     """Tell how a text is laid out in the stretches that are looked at; elsewhere no line has a level."""
-    counted, levels, bare = _counted(lines), [BLANK] * len(lines), list(lines)
+    counted, levels, bare = _is_numbered(lines), [BLANK] * len(lines), list(lines)
     for start, end in looked:
         if counted:
             bare[start:end] = map(_without_number, lines[start:end])
@@ -42,7 +42,7 @@ def layout(lines: Sequence[str], looked: Sequence[tuple[int, int]]) -> Layout:
     return Layout(levels, bare)
 
 
-def _counted(lines: Sequence[str]) -> bool:
+def _is_numbered(lines: Sequence[str]) -> bool:
     """Whether most lines begin with a number that is one more than that of the line before."""
     sample = [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in lines[:_SAMPLE]]
     numbers = [int(begun[1][:9]) if begun else None for begun in sample]

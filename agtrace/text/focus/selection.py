@@ -401,7 +401,7 @@ def _worth(lines: Sequence[str], start: int, end: int, first: int, single: bool)
     return sum(len(lines[line]) + 1 for line in range(start, min(end + 1, start + size))) - 1 > size
 
 
-def written(kept: Sequence[tuple[int, int]], lines: Sequence[str], first: int) -> str:
+def write_lines(kept: Sequence[tuple[int, int]], lines: Sequence[str], first: int) -> str:
     """Write the kept lines, each gap as a line; the first line of the text has the number `first`."""
     ends = [(-1, -1), *kept, (len(lines), len(lines))]
     pieces: list[str] = []

@@ -61,7 +61,7 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Read an array, or a single value in place of an array; None gives an empty one."""
     if isinstance(value, list):
         return value

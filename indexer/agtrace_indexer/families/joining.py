@@ -234,7 +234,7 @@ def _name(connection: sqlite3.Connection) -> None:
     connection.executemany(_RETITLE, [(titles.get(session), session) for session in named])
 
 
-def tell_apart(connection: sqlite3.Connection) -> None:
+def assign_unique_ids(connection: sqlite3.Connection) -> None:
     """Give sessions that share an id their suffixes; the oldest one whose log still exists has none."""
     renamed = connection.execute(_TWINS).fetchall()
     parked = [(str(session).encode(), session) for _, session in renamed]  # bytes: never equal to an id from a log

@@ -15,7 +15,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of, version_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
-from agtrace_indexer.logs.discovery import ARCHIVE, Found
+from agtrace_indexer.logs.discovery import ARCHIVE, LogFile
 
 _TUNING = """
 PRAGMA journal_mode=WAL;
@@ -79,7 +79,7 @@ class KnownFile(Struct, frozen=True):
     anchor_size: int
 
 
-class Known(Struct, frozen=True, gc=False):
+class FileStamp(Struct, frozen=True, gc=False):
     """The columns that show whether a file has changed."""
 
     stamp: str
@@ -182,10 +182,10 @@ class Catalog:
         """A number that commits of other connections change, as long as this catalog is open."""
         return state_of(self.connection)
 
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, FileStamp]:
         """Return what shows whether files have changed, by path."""
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
-        return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
+        return {path: FileStamp(stamp, status, gone) for path, stamp, status, gone in rows}
 
     def stamps(self) -> dict[str, str]:
         """Return the stamp of each file that is there, by path, but for those that may change without it changing."""
@@ -209,7 +209,7 @@ class Catalog:
         """Return the rows of vanished files."""
         return self._files("gone")
 
-    def logs_there(self) -> Iterator[Found]:
+    def logs_there(self) -> Iterator[LogFile]:
         """Yield the logs that there are, as they were last read."""
         query = "SELECT path, status, stamp, size FROM file WHERE status IN ('log', 'container') AND NOT gone"
         rows = self.connection.execute(f"{query} AND stamp != ''").fetchall()
@@ -218,11 +218,11 @@ class Catalog:
             container = os.path.dirname(path)
             times = stamped.rpartition("+")[2].split("/")
             if status == "log" and container in containers:
-                yield Found(path, stamped, size, 0, container=container)
+                yield LogFile(path, stamped, size, 0, container=container)
             elif status == "log":
-                yield Found(path, stamped, size, int(times[1]))
+                yield LogFile(path, stamped, size, int(times[1]))
 
-    def note_stamp(self, found: Found) -> None:
+    def note_stamp(self, found: LogFile) -> None:
         """Record the stamp of a log, which the archive has changed."""
         self.connection.execute("UPDATE file SET stamp = ? WHERE path = ?", (found.stamp, found.path))
 

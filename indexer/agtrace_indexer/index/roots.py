@@ -44,7 +44,7 @@ class Root(NamedTuple):
     sessions: int
 
 
-def listed(connection: sqlite3.Connection) -> list[Root]:
+def all_roots(connection: sqlite3.Connection) -> list[Root]:
     """Return all roots, by path."""
     found = connection.execute(_LISTED, {"sep": os.sep})
     return [Root(path, os.path.exists(path), logs, sessions) for path, logs, sessions in found]
@@ -68,7 +68,7 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
 
     with write_lock(database, patience), closing(Catalog(database)) as catalog:
         store, path = Store(catalog.connection), os.path.abspath(path)
-        found = next((root for root in listed(catalog.connection) if root.path == path), None)
+        found = next((root for root in all_roots(catalog.connection) if root.path == path), None)
         if found is None:
             raise UnknownRoot(path)
         store.begin()

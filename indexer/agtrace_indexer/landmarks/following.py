@@ -13,7 +13,7 @@ from agtrace_indexer.events.json_values import remember
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.landmarks import verdicts
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
-from agtrace_indexer.landmarks.questions import answered, asked
+from agtrace_indexer.landmarks.questions import answered, question_landmark
 from agtrace_indexer.landmarks.recognition import landmarks
 
 Remembered = dict[str, list[Any]]
@@ -45,7 +45,7 @@ def of_call(
     if call.call_id is None:
         return None
     if call.name in tools.questioning:
-        question = asked(arguments)
+        question = question_landmark(arguments)
         remember(remembered, call.call_id, [event_index, question.name], _MOST)
         return Marks(event_index, [question])
     found = attempts(command.text) if command else []

@@ -90,10 +90,10 @@ def commits(attempts: list[tuple[Told, bool]], output: str) -> Iterator[Landmark
         yield _commit(found[1], found[2].strip() or (attempts[0][0][3] if len(shown) == 1 else None))
     for (_, how, _, subject), surely in attempts if not (shown or _REFUSED.search(output)) else ():
         if how in _MERGING and _MERGED.search(output):
-            yield _commit(_listed(output, subject) or _alone(output), subject)
+            yield _commit(_listed_hash(output, subject) or _alone(output), subject)
             return
-        named = _listed(output, subject) or (None if len(attempts) > 1 else _alone(output) or _pushed(output))
-        told = surely or (subject and _listed(output, subject)) or (named and named == _pushed(output))
+        named = _listed_hash(output, subject) or (None if len(attempts) > 1 else _alone(output) or _pushed(output))
+        told = surely or (subject and _listed_hash(output, subject)) or (named and named == _pushed(output))
         if how in ("commit", QUIET) and (told or (len(attempts) == 1 and _CHANGED.search(output))):
             yield _commit(named, subject)
 
@@ -127,7 +127,7 @@ def _commit(name: str | None, subject: str | None) -> Landmark:
     return Landmark(LandmarkKind.COMMIT, name, subject, Verdict.CREATED)
 
 
-def _listed(output: str, subject: str | None) -> str | None:
+def _listed_hash(output: str, subject: str | None) -> str | None:
     """Return the hash before the subject, as `git log` prints it."""
     for found in _LISTED.finditer(output) if subject else ():
         line = QUOTING.sub("", found[2] or "")

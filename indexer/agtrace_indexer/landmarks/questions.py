@@ -13,7 +13,7 @@ _PAIR = later(r'(?:"="|\AUser (?:selected|answered|chose): *)((?:[^"\\]|\\.)*+)'
 _LONGEST_JSON = 100_000
 
 
-def asked(arguments: Json) -> Landmark:
+def question_landmark(arguments: Json) -> Landmark:
     """Return the landmark of a call that asks, before it is answered; it is named by its first question."""
     questions = arguments.get("questions") if isinstance(arguments, dict) else None
     first = questions[0] if isinstance(questions, list) and questions else arguments

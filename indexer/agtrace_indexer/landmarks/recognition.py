@@ -29,7 +29,7 @@ _LONGEST = 200
 _FIRST, _LAST = 20_000, 80_000
 
 
-class _Said(NamedTuple):
+class _Evidence(NamedTuple):
     """What an output says of one attempt because of the others."""
 
     output: str
@@ -89,7 +89,7 @@ def _publication(attempt: Attempt, output: str, *, surely: bool) -> Iterator[Lan
         yield Landmark(LandmarkKind.RELEASE, named, attempt.name, Verdict.CREATED)
 
 
-def _run(attempt: Attempt, output: str, said: _Said, well: bool | None) -> Iterator[Landmark]:
+def _run(attempt: Attempt, output: str, said: _Evidence, well: bool | None) -> Iterator[Landmark]:
     """Yield a test run or a build, unless it may not have run at all."""
     place = attempt.place
     ran = place.runs or (well is True and place.runs_if_well)
@@ -100,7 +100,9 @@ def _run(attempt: Attempt, output: str, said: _Said, well: bool | None) -> Itera
         yield Landmark(attempt.kind, attempt.name, counts, verdict, evidence)
 
 
-def _verdict(attempt: Attempt, output: str, said: _Said, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
+def _verdict(
+    attempt: Attempt, output: str, said: _Evidence, well: bool | None, *, ran: bool
+) -> tuple[Verdict, Evidence]:
     """Return how a test run or a build ended, and what tells; if the output doesn't, its exit code isn't known."""
     place = attempt.place
     if well and place.succeeds:
@@ -126,14 +128,14 @@ def _shown_code(before: str | None, output: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _said_of_each(attempts: Sequence[Attempt], output: str, *, well: bool | None) -> list[_Said]:
+def _said_of_each(attempts: Sequence[Attempt], output: str, *, well: bool | None) -> list[_Evidence]:
     """Return what an output says of each attempt of a command; `well`: whether the command succeeded, if known."""
-    said = [_Said(output) for _ in attempts]
+    said = [_Evidence(output) for _ in attempts]
     tests = [number for number, attempt in enumerate(attempts) if attempt.kind is LandmarkKind.TEST_RUN]
     lines = verdicts.summaries(output) if len(tests) > 1 else []
     if len(lines) == len(tests):
         for number, line in zip(tests, lines, strict=True):
-            said[number] = _Said(line)
+            said[number] = _Evidence(line)
     for number in range(len(attempts) - 1, 0, -1):
         one, other = attempts[number - 1 : number + 1]
         if not (other.place.behind and one.kind in _RUNS and other.kind in _RUNS) or (well and one.place.succeeds):

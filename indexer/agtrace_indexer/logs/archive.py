@@ -33,7 +33,7 @@ import zstandard
 from msgspec.structs import replace
 
 from agtrace_indexer.logs.content import ALWAYS_GIVEN, MOST_FOLD, ZSTD_MAGIC
-from agtrace_indexer.logs.discovery import ARCHIVE, REPLACED, Found, beside
+from agtrace_indexer.logs.discovery import ARCHIVE, REPLACED, LogFile, beside
 from agtrace_indexer.logs.files import inode, restamped
 
 _EARLIER = timedelta(days=7)
@@ -68,7 +68,7 @@ class Size(NamedTuple):
 class Rows:
     """What a database says of a session, in memory as compressed lines: the stamp, then each record after its size."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: LogFile) -> None:
         self.found, self.count = found, 0
         self._packer = zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj()
         self._packed = [self._packer.compress(orjson.dumps(found.stamp) + b"\n")]
@@ -96,7 +96,7 @@ class Archive:
 
     # -- logs get in -------------------------------------------------------------------------------
 
-    def keep(self, found: Found, *, grown: bool = False) -> Found:
+    def keep(self, found: LogFile, *, grown: bool = False) -> LogFile:
         """Link to a log before it is read, and copy what describes it; return the log with its stamp as it is then.
 
         What the log was before stays for a while, unless it just grew.
@@ -110,7 +110,7 @@ class Archive:
             self._copy_beside(found.path)
         return restamped(found)
 
-    def _link(self, found: Found, *, grown: bool) -> None:
+    def _link(self, found: LogFile, *, grown: bool) -> None:
         place = self._place(_LOGS, found.path)
         try:
             self._into_folder(place, lambda: os.link(found.path, place, **_LINK))
@@ -160,7 +160,7 @@ class Archive:
                 if os.path.lexists(place):
                     self._into_folder(to, partial(os.replace, place, to))
 
-    def replaced(self, found: Found) -> Found | None:
+    def replaced(self, found: LogFile) -> LogFile | None:
         """Return a log that was at the path of a file before; None if that is the log, or nothing is here."""
         place = self._place(_LOGS, found.path)
         if found.pieces or not os.path.isfile(place) or _is_link(place, found) or _describes(place):
@@ -171,7 +171,7 @@ class Archive:
         """Return the first number under which no log is kept that was at a path before."""
         return next(n for n in count(1) if not os.path.lexists(self._place(f"{_REPLACED}{n}", path)))
 
-    def move_aside(self, found: Found, generation: int) -> Found | None:
+    def move_aside(self, found: LogFile, generation: int) -> LogFile | None:
         """Keep the log that was at a path as this generation, and return it: another one is there now."""
         folder = f"{_REPLACED}{generation}"
         place, aside = self._place(_LOGS, found.path), self._place(folder, found.path)
@@ -183,7 +183,7 @@ class Archive:
 
     # -- logs are read again -----------------------------------------------------------------------
 
-    def logs(self) -> Iterator[Found]:
+    def logs(self) -> Iterator[LogFile]:
         """Yield all logs as they were last, each by the path at which it was."""
         for folder in self._folders():
             if not folder.startswith(_UNTIL):
@@ -191,20 +191,20 @@ class Archive:
                     if not _describes(place):
                         yield self._found(folder, place)
 
-    def before(self, found: Found) -> Found | None:
+    def before(self, found: LogFile) -> LogFile | None:
         """Return a log as it was before it became what can't be read; None if there is nothing earlier of it."""
         earlier = self.kept(found.path)
         if found.archived:
             return next(islice(dropwhile(lambda one: one.archived != found.archived, earlier), 1, None), None)
         return next((one for one in earlier if not one.container and not _is_link(one.archived, found)), None)
 
-    def kept(self, path: str) -> Iterator[Found]:
+    def kept(self, path: str) -> Iterator[LogFile]:
         """Yield a log at a path as it was last, then as it was before, the newest first."""
         for folder, name in self._names(path):
             with suppress(OSError):
                 yield self._found(folder, self._place(folder, name))
 
-    def _found(self, folder: str, place: str) -> Found:
+    def _found(self, folder: str, place: str) -> LogFile:
         status = os.lstat(place)
         path = os.path.relpath(place, os.path.join(self.folder, folder))
         if os.name == "nt":
@@ -216,11 +216,11 @@ class Archive:
         if folder.startswith(_REPLACED):
             path = REPLACED.format(path, folder.removeprefix(_REPLACED))
         stamp = f"{status.st_size}/{status.st_mtime_ns}/{status.st_ctime_ns}/{status.st_ino}"
-        return Found(path, stamp, status.st_size, status.st_mtime_ns, container=container, archived=place)
+        return LogFile(path, stamp, status.st_size, status.st_mtime_ns, container=container, archived=place)
 
     # -- what is here ------------------------------------------------------------------------------
 
-    def has(self, found: Found) -> bool:
+    def has(self, found: LogFile) -> bool:
         """Whether a log is here as it is now."""
         place = self._place(_ROWS if found.container else _LOGS, found.path)
         try:
@@ -246,7 +246,7 @@ class Archive:
 
     # -- once a day --------------------------------------------------------------------------------
 
-    def tend(self, logs: Iterable[Found], rows_of: Callable[[Found], Rows], now: float) -> Iterator[Found]:
+    def tend(self, logs: Iterable[LogFile], rows_of: Callable[[LogFile], Rows], now: float) -> Iterator[LogFile]:
         """Keep what isn't here as it is now of the logs that there are, and compress what only the archive has.
 
         Yield the logs whose stamps this changes. Called by the writer while nobody else reads logs. `now` is in seconds
@@ -373,7 +373,7 @@ class Archive:
         return [name for name in names if not name.startswith((_UNTIL, _NEW))] + until[::-1]
 
 
-def records_in(found: Found) -> Iterator[tuple[int, bytes]]:
+def records_in(found: LogFile) -> Iterator[tuple[int, bytes]]:
     """Yield what a database said of a session when it was archived: the number and the data of each record."""
     with _reading(found.archived) as lines:
         lines.readline()
@@ -388,7 +388,7 @@ def _reading(place: str) -> io.BufferedReader:
     return io.BufferedReader(stream)
 
 
-def _is_link(place: str, found: Found) -> bool:
+def _is_link(place: str, found: LogFile) -> bool:
     """Whether a file here is a link to a log as it was found. Raise `OSError`.
 
     Nothing else on the same device gets the inode of a file as long as that is here.

@@ -40,7 +40,7 @@ ARCHIVE = "archive"
 """The folder with the logs as they were, next to the index."""
 
 
-class Found(Struct, frozen=True, gc=False):
+class LogFile(Struct, frozen=True, gc=False):
     """A file as listed in its directory."""
 
     path: str
@@ -58,7 +58,7 @@ class Found(Struct, frozen=True, gc=False):
     """The path of the database or folder that contains this log and others; empty for a log in a file of its own."""
     status: str = "skipped"
     """The status of its row if it has an oddity."""
-    pieces: tuple[Found, ...] = ()
+    pieces: tuple[LogFile, ...] = ()
     """The files that it consists of, in order, if its agent goes on in further files."""
     archived: str = ""
     """The file in the archive that is read in its place; empty for a log that its agent still has."""
@@ -105,7 +105,7 @@ IsLog: TypeAlias = Callable[[str], bool]
 """Whether the file at a path may be a log, judging by what is known of it and by its name."""
 
 
-def walk(roots: Iterable[str], *, follow: bool = False, is_log: IsLog | None = None) -> Iterator[Found]:
+def walk(roots: Iterable[str], *, follow: bool = False, is_log: IsLog | None = None) -> Iterator[LogFile]:
     """List every file below the roots once, in a stable order.
 
     Links are listed but not followed, except with `follow` those to `linked_folders`. With `is_log`, of other files at
@@ -149,7 +149,7 @@ def _links(root: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _walk_overlapping(roots: list[str], linked: Collection[str], is_log: IsLog | None) -> Iterator[Found]:
+def _walk_overlapping(roots: list[str], linked: Collection[str], is_log: IsLog | None) -> Iterator[LogFile]:
     seen: set[str] = set()
     for root in roots:
         real_root = os.path.realpath(root)
@@ -160,7 +160,7 @@ def _walk_overlapping(roots: list[str], linked: Collection[str], is_log: IsLog |
                 yield found
 
 
-def preferred(found: Collection[Found], forms: Sequence[Forms]) -> dict[str, str]:
+def preferred(found: Collection[LogFile], forms: Sequence[Forms]) -> dict[str, str]:
     """Return the files that only repeat another one: path -> path of the log that is read instead.
 
     `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
@@ -178,7 +178,7 @@ def preferred(found: Collection[Found], forms: Sequence[Forms]) -> dict[str, str
     return instead
 
 
-def in_pieces(found: Iterable[Found], forms: Sequence[Forms], logs: Iterable[str]) -> list[Found]:
+def in_pieces(found: Iterable[LogFile], forms: Sequence[Forms], logs: Iterable[str]) -> list[LogFile]:
     """Return the logs that go on in further files, each with its pieces, in the order of their names.
 
     A log has the path of its first piece, even after that was deleted; `logs` are the paths of those in the index.
@@ -191,17 +191,17 @@ def in_pieces(found: Iterable[Found], forms: Sequence[Forms], logs: Iterable[str
     for path in sorted({*files, *logs}, key=stem):
         if (log := _log_of_piece(path, forms)) in pieces:
             pieces[log].append(path)
-    return [_joined(paths, [files[path] for path in paths if path in files]) for paths in pieces.values()]
+    return [_join_pieces(paths, [files[path] for path in paths if path in files]) for paths in pieces.values()]
 
 
-def _joined(paths: list[str], pieces: list[Found]) -> Found:
+def _join_pieces(paths: list[str], pieces: list[LogFile]) -> LogFile:
     """Return a log by the paths of its pieces, with those that there are."""
     first, last = pieces[0], pieces[-1]
     path = first.path if stem(first.path) == stem(paths[0]) else paths[0]
     stamp = "+".join(piece.stamp for piece in pieces)
     size, changed = sum(piece.size for piece in pieces), max(piece.mtime_ns for piece in pieces)
     archived = first.archived if all(piece.archived for piece in pieces) else ""
-    return Found(path, stamp, size, changed, below=last.below, pieces=tuple(pieces), archived=archived)
+    return LogFile(path, stamp, size, changed, below=last.below, pieces=tuple(pieces), archived=archived)
 
 
 def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
@@ -230,7 +230,7 @@ def has_forms(path: str, forms: Iterable[Forms]) -> bool:
     return any(form.of(path) for form in forms)
 
 
-def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, bool, int], str]]:
+def _as_form(file: LogFile, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, bool, int], str]]:
     """Yield the log that a file is a form of, the file's rank among its forms, and its path."""
     for form in forms:
         if found := form.of(file.path):
@@ -239,7 +239,7 @@ def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, s
             return
 
 
-def _walk_root(root: str, linked: Collection[str], is_log: IsLog | None) -> Iterator[Found]:
+def _walk_root(root: str, linked: Collection[str], is_log: IsLog | None) -> Iterator[LogFile]:
     try:
         status = os.stat(root)
     except OSError:
@@ -247,20 +247,20 @@ def _walk_root(root: str, linked: Collection[str], is_log: IsLog | None) -> Iter
     if stat.S_ISDIR(status.st_mode):
         yield from _walk_folder(root, linked, is_log)
     else:
-        yield _found(root, status, len(root))
+        yield _log_file(root, status, len(root))
 
 
-def _walk_folder(root: str, linked: Collection[str], is_log: IsLog | None) -> Iterator[Found]:
+def _walk_folder(root: str, linked: Collection[str], is_log: IsLog | None) -> Iterator[LogFile]:
     folders = [root]
     while folders:
         folder = folders.pop()
         try:
             entries, left_out = _entries(folder, is_log)
         except OSError as error:
-            yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
+            yield LogFile(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
             continue
         if left_out:
-            yield Found(folder, str(left_out), 0, 0, _CROWDED.format(left_out, MOST_OTHERS))
+            yield LogFile(folder, str(left_out), 0, 0, _CROWDED.format(left_out, MOST_OTHERS))
         deeper: list[str] = []
         yield from (file for file in _files_of(entries, deeper, len(root)) if file.path not in linked)
         folders += reversed(deeper)
@@ -292,28 +292,28 @@ def _entries(folder: str, is_log: IsLog | None) -> tuple[list[os.DirEntry[str]],
     return sorted([*kept, *listed], key=by_name), seen - len(listed)
 
 
-def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) -> Iterator[Found]:
+def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) -> Iterator[LogFile]:
     """Yield the files of a folder; add the folders in it that are to be entered to `deeper`."""
     for entry in entries:
         name = entry.name
         try:
             if not (name.isascii() or _is_text(name)):
-                yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
+                yield LogFile(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
             elif not entry.is_dir(follow_symlinks=False):
-                yield _found(entry.path, entry.stat(follow_symlinks=False), below)
+                yield _log_file(entry.path, entry.stat(follow_symlinks=False), below)
             elif name not in NEVER_ENTERED:
                 deeper.append(entry.path)
         except OSError:
             continue  # vanished between listing and stat
 
 
-def found_at(path: str, root: str) -> Found | None:
+def found_at(path: str, root: str) -> LogFile | None:
     """Return a regular file below a root, as `walk` lists it; None if there is none, or not exactly that."""
     try:
         status = os.lstat(path)
     except OSError:
         return None
-    return _found(path, status, _below(path, root)) if stat.S_ISREG(status.st_mode) and _is_text(path) else None
+    return _log_file(path, status, _below(path, root)) if stat.S_ISREG(status.st_mode) and _is_text(path) else None
 
 
 def _below(path: str, root: str) -> int:
@@ -332,11 +332,11 @@ def _as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-def _found(path: str, status: os.stat_result, below: int) -> Found:
+def _log_file(path: str, status: os.stat_result, below: int) -> LogFile:
     size, changed = status.st_size, status.st_mtime_ns
     kind = stat.S_IFMT(status.st_mode)
     oddity = None if kind == stat.S_IFREG else _NOT_A_FILE.get(kind)
-    return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)
+    return LogFile(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)
 
 
 # -- files next to logs that describe their sessions, and change later -------------------------------
@@ -345,7 +345,7 @@ Endings: TypeAlias = Sequence[tuple[str, str]]
 """How the path of a log ends, and how that of its sidecar ends in place of it."""
 
 
-def described(found: list[Found], endings: Endings) -> list[Found]:
+def described(found: list[LogFile], endings: Endings) -> list[LogFile]:
     """Return the files; the stamp of a log begins with that of its sidecar, so a change of either is one of the log."""
     stamps: dict[str, str] = {}
     for log, itself in reversed(endings):  # of two sidecars of a log the first ending counts
@@ -353,7 +353,7 @@ def described(found: list[Found], endings: Endings) -> list[Found]:
     return [_with(file, stamps[file.path]) if file.path in stamps else file for file in found] if stamps else found
 
 
-def described_at(path: str, root: str, endings: Endings) -> Found | None:
+def described_at(path: str, root: str, endings: Endings) -> LogFile | None:
     """Return a regular file below a root, as `described` returns it; None if there is none, or not exactly that."""
     file = found_at(path, root)
     if file is None:
@@ -367,7 +367,7 @@ def is_sidecar(path: str, endings: Endings) -> bool:
     return path.endswith(tuple(itself for _, itself in endings))
 
 
-def _with(file: Found, sidecar: str) -> Found:
+def _with(file: LogFile, sidecar: str) -> LogFile:
     return replace(file, stamp=f"{sidecar}+{file.stamp}")
 
 
@@ -388,7 +388,7 @@ class Container(Struct, frozen=True):
     """A database or a folder that contains several logs."""
 
     path: str
-    files: tuple[Found, ...]
+    files: tuple[LogFile, ...]
     """The files that make it up, as listed in their directories."""
 
     @property
@@ -405,13 +405,15 @@ class Container(Struct, frozen=True):
         return self.files[0].below
 
 
-def grouped(found: Iterable[Found], container_of: Callable[[str], str | None]) -> tuple[list[Found], list[Container]]:
+def grouped(
+    found: Iterable[LogFile], container_of: Callable[[str], str | None]
+) -> tuple[list[LogFile], list[Container]]:
     """Return the files that belong to no container, and the containers that the others form.
 
     `container_of` returns the path of the container that the file at a path belongs to.
     """
-    alone: list[Found] = []
-    held: dict[str, list[Found]] = {}
+    alone: list[LogFile] = []
+    held: dict[str, list[LogFile]] = {}
     for file in found:
         path = None if file.oddity else container_of(file.path)
         if path is None:

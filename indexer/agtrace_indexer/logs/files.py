@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agtrace_indexer.logs.content import Content, Seekable
-from agtrace_indexer.logs.discovery import Found, stem
+from agtrace_indexer.logs.discovery import LogFile, stem
 
 ANCHOR = 256
 """Bytes before the end of what was read that distinguish an append from a rewrite."""
@@ -54,7 +54,7 @@ class Progress(Struct):
 class Pieces:
     """The files of a log that goes on in further ones, read as one: decompressed, each ending with a line break."""
 
-    def __init__(self, pieces: tuple[Found, ...]) -> None:
+    def __init__(self, pieces: tuple[LogFile, ...]) -> None:
         self._pieces, self._start, self.damage = pieces, 0, ""
         self.starts: list[tuple[str, int]] = []
         """The names and positions of the pieces that were opened."""
@@ -124,7 +124,7 @@ class CountedFile:
         return self._file.seek(position)
 
 
-def open_regular(found: Found) -> BinaryIO | Pieces:
+def open_regular(found: LogFile) -> BinaryIO | Pieces:
     """Open a file for reading without waiting for a pipe that took its place or following a link below its root.
 
     The listing contained no links, so if the file or a folder on the way to it has become one since, it is refused.
@@ -162,7 +162,7 @@ def start_of(file: CountedFile, size: int) -> bytes:
     return read_up_to(Content(file), size)
 
 
-def head_of(found: Found, size: int) -> bytes:
+def head_of(found: LogFile, size: int) -> bytes:
     """Return the first bytes of a file's content, at most `size`. Raise `OSError`."""
     with open_regular(found) as file:
         return start_of(CountedFile(file, Progress()), size)
@@ -181,7 +181,7 @@ def inode(stamp: str) -> str:
     return stamp.rpartition("/")[2]
 
 
-def restamped(found: Found) -> Found:
+def restamped(found: LogFile) -> LogFile:
     """Return a file with its ctime as links to it have changed it; as it is if more has changed."""
     if found.pieces:
         pieces = tuple(map(restamped, found.pieces))

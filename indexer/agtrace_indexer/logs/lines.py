@@ -169,7 +169,7 @@ def values_in(lines: Iterable[Line], *, final: bool = False) -> Iterator[tuple[L
             is_one = _is_one(held)
             if is_one is not False:
                 if is_one:
-                    yield _joined(held), BROKEN
+                    yield _join_lines(held), BROKEN
                     held = []
                 continue
             yield from ((one, value_of(one)) for one in held[:-1])
@@ -182,7 +182,7 @@ def values_in(lines: Iterable[Line], *, final: bool = False) -> Iterator[tuple[L
     if held and final:
         yield from ((one, value_of(one)) for one in held)
     elif held:
-        yield _joined(held)._replace(ended=False, breaks=len(held)), BROKEN
+        yield _join_lines(held)._replace(ended=False, breaks=len(held)), BROKEN
 
 
 def records_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:
@@ -214,13 +214,13 @@ def _is_one(held: list[Line]) -> bool | None:
         return None
     if sum(1 for line in held if _QUOTE.search(line.data)) > _MOST_STRINGS:
         return False
-    end = pieces(_joined(held).data)[-1]
+    end = pieces(_join_lines(held).data)[-1]
     if end.readable and end.start <= first.length:
         return True
     return None if end.open or not (last.ended or value_of(last) is not BROKEN) else False
 
 
-def _joined(held: list[Line]) -> Line:
+def _join_lines(held: list[Line]) -> Line:
     """Return consecutive lines as one, with the line ends between them."""
     first, last = held[0], held[-1]
     data = bytearray()

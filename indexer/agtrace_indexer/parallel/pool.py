@@ -22,7 +22,7 @@ import orjson
 from agtrace_indexer import redact
 from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_indexer.parallel.worker import MOST
@@ -42,7 +42,7 @@ _MOST_WORKERS = 4
 
 
 def read_all(
-    files: list[Found],
+    files: list[LogFile],
     store: Store,
     database: Path,
     progress: Progress,
@@ -81,9 +81,9 @@ def read_all(
     return done
 
 
-def portions(files: list[Found]) -> deque[list[Found]]:
+def portions(files: list[LogFile]) -> deque[list[LogFile]]:
     """Divide files into portions, in their order."""
-    cut: deque[list[Found]] = deque()
+    cut: deque[list[LogFile]] = deque()
     size = 0
     for found in files:
         if not cut or size + _content(found) > _PORTION or len(cut[-1]) >= _MOST_FILES:
@@ -94,12 +94,12 @@ def portions(files: list[Found]) -> deque[list[Found]]:
     return cut
 
 
-def is_for_workers(found: Found) -> bool:
+def is_for_workers(found: LogFile) -> bool:
     """Whether a log is small enough to be held in memory; a larger one is read piece by piece in this process."""
     return _content(found) <= MOST
 
 
-def _content(found: Found) -> int:
+def _content(found: LogFile) -> int:
     return found.size * _COMPRESSION if found.archived or found.path.endswith(".zst") else found.size
 
 
@@ -108,7 +108,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> tuple[bytes, dict[str, Any]]:
+def _read_by(process: subprocess.Popen[bytes], files: list[LogFile]) -> tuple[bytes, dict[str, Any]]:
     """Have a process read files; return an index of them, and the progress."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(msgspec.json.encode(files) + b"\n")

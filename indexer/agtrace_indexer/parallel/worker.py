@@ -25,7 +25,7 @@ from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel.processes import end_with_input
 from agtrace_indexer.reader.reader import Reader
@@ -38,7 +38,7 @@ def serve(database: Path, archive: Archive, asked: BinaryIO, answers: BinaryIO) 
     forgotten = Tombstones.of(database)
     for line in asked:
         try:
-            index, progress = read(msgspec.json.decode(line, type=list[Found]), forgotten, archive)
+            index, progress = read(msgspec.json.decode(line, type=list[LogFile]), forgotten, archive)
         except _TooMuch:
             index, progress = b"", Progress()
         answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
@@ -51,7 +51,7 @@ MOST = 64 * 1024 * 1024
 """The most bytes of content held at once. If there are more, the answer has no index, and they are read piecemeal."""
 
 
-def read(files: list[Found], forgotten: Tombstones, archive: Archive) -> tuple[bytes, Progress]:
+def read(files: list[LogFile], forgotten: Tombstones, archive: Archive) -> tuple[bytes, Progress]:
     """Read logs into an index in memory; return it as SQLite would write it to a file, with the progress."""
     with closing(shards.begin()) as connection:
         progress = Progress()

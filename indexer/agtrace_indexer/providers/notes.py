@@ -11,7 +11,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said
-from agtrace_indexer.events.json_values import compact_json, digest, fields, image_placeholder, listed, text
+from agtrace_indexer.events.json_values import as_list, compact_json, digest, fields, image_placeholder, text
 from agtrace_indexer.events.strings import identifier, masked
 
 Known: TypeAlias = dict[str, Any]
@@ -62,7 +62,7 @@ def joined_text(content: Any) -> str:
     """Read the content of a message or a result as one text, with a line break between blocks."""
     if isinstance(content, str):
         return content
-    return "\n".join(map(block_text, listed(content)))
+    return "\n".join(map(block_text, as_list(content)))
 
 
 def plain_text(value: Any) -> str:
@@ -243,7 +243,7 @@ def check_usage(usage: Any, expected: Known, state: LogState, place: str = "usag
     for name, value in usage.items() if isinstance(usage, dict) else ():
         inner = None if not value or (isinstance(value, (int, float)) and value < 0) else expected.get(name)
         if inner:
-            for part in (value,) if isinstance(value, dict) else listed(value):
+            for part in (value,) if isinstance(value, dict) else as_list(value):
                 check_usage(part, inner, state, f"{place}{name}.")
         elif any(value.values()) if isinstance(value, dict) else value and inner is None:
             state.unknown.append(f"{place}{name}")

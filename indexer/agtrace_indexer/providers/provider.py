@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePath
 
     from agtrace_indexer.events.drafts import LogState, Record, Said
-    from agtrace_indexer.logs.discovery import Container, Found
+    from agtrace_indexer.logs.discovery import Container, LogFile
     from agtrace_indexer.providers.setup import Setup
 
 
@@ -166,7 +166,7 @@ class Source(Protocol):
     def logs(self, container: Container) -> Iterable[LogInside]:
         """Yield the logs in a container. Raises `OSError` if it can't be read now."""
 
-    def rows(self, found: Found, position: Any) -> Iterable[Row]:
+    def rows(self, found: LogFile, position: Any) -> Iterable[Row]:
         """Yield the records of a log after a position (that of the last row that was read); all of them for None.
 
         Records that were changed in place since then are repeated, and the keys of their drafts make them replace

@@ -81,7 +81,7 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
     return [root for kept in HOMES for root in kept.roots(environment, home)]
 
 
-def named(text: str) -> Provider | None:
+def agent_by_name(text: str) -> Provider | None:
     """Return the agent that a person or a model means by `claude_code`, `Claude Code`, `claude-code` or `claude`.
 
     None if no agent has that name.

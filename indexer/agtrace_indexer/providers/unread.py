@@ -63,7 +63,7 @@ def store_within(path: str) -> str | None:
     return "Crush" if Path(path).parts[-2:] == (".crush", "crush.db") else None
 
 
-def found(environment: Mapping[str, str], home: Path, others: Iterable[str]) -> Iterator[tuple[str, str]]:
+def unread_stores(environment: Mapping[str, str], home: Path, others: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the title and the place of each of these stores on this machine, also of those among other files' paths."""
     for agent in UNREAD:
         named = environment.get(agent.variable) if agent.variable else None

@@ -21,7 +21,7 @@ from agtrace_schema.patterns import later
 from agtrace_indexer.index.queries.events import Event, StoredEvent
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.content import Content
-from agtrace_indexer.logs.discovery import Found, in_pieces, known_as
+from agtrace_indexer.logs.discovery import LogFile, in_pieces, known_as
 from agtrace_indexer.logs.files import checksum_to, open_regular, read_up_to
 from agtrace_indexer.logs.lines import MAX_LINE
 from agtrace_indexer.providers.registry import CONTAINERS, FORMS
@@ -71,17 +71,17 @@ def images_of(database: Path, log: str, event: StoredEvent) -> list[Image | None
     return [None] * len(sizes)
 
 
-def _copies(archive: Archive, path: str) -> Iterator[Found]:
+def _copies(archive: Archive, path: str) -> Iterator[LogFile]:
     """Yield a log as its agent has it, as the archive does, the newest first, and with the files that it goes on in."""
     folder = os.path.dirname(path)
     container = folder if any(kept.of(folder) == folder for _, kept in CONTAINERS) else ""
-    yield Found(path, "", 0, 0, below=len(folder), container=container)
+    yield LogFile(path, "", 0, 0, below=len(folder), container=container)
     yield from archive.kept(path)
     if names := known_as(path, FORMS):
         yield from in_pieces((log for log in archive.logs() if names & known_as(log.path, FORMS)), FORMS, [path])
 
 
-def _record(log: Found, event: Event) -> bytes:
+def _record(log: LogFile, event: Event) -> bytes:
     """Return the record that an event is from, as the log has it. Raise `OSError`."""
     if log.container:
         return b"\n".join(row.data for row in rows_of(log, None) if row.number == event.line)

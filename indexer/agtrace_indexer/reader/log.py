@@ -11,14 +11,14 @@ from msgspec import Struct, field
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import by_name
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.logs.files import Pieces
 
 
 class Log(Struct):
     """A log being read: the row of its file, and the state of its parser."""
 
-    found: Found
+    found: LogFile
     file_id: int | None
     status: str = "waiting"
     reason: str | None = None

@@ -12,12 +12,12 @@ from agtrace_schema.patterns import later
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
+from agtrace_indexer.index.catalog import Catalog, FileStamp, KnownFile
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import (
     REPEATS,
     Container,
-    Found,
+    LogFile,
     described,
     described_at,
     grouped,
@@ -52,8 +52,8 @@ class Plan(Struct):
 
     seen: int = 0
     """The number of files, unless only some were looked at."""
-    changed: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
-    odd: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
+    changed: list[tuple[LogFile, KnownFile | None]] = field(default_factory=list)
+    odd: list[tuple[LogFile, KnownFile | None]] = field(default_factory=list)
     """Directory entries that can't be read as logs, and logs that repeat another one."""
     gone: list[KnownFile] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ def make_plan(
     rebuild: bool = False,
     more_agents: bool = False,
     changed: Iterable[str] | None = None,
-    archived: Iterable[Found] = (),
+    archived: Iterable[LogFile] = (),
 ) -> Plan:
     """Compare the files below the roots with those in the index, by stat alone.
 
@@ -108,7 +108,7 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
 
 
 def _plan_of_all(
-    catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str], archived: Iterable[Found]
+    catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str], archived: Iterable[LogFile]
 ) -> Plan:
     known_once = cache(catalog.known)
     listed = walk(roots, follow=True, is_log=lambda path: _may_be_log(path, known_once()))
@@ -126,7 +126,7 @@ def _plan_of_all(
     logs = in_pieces([file for file in found if file.path not in instead], FORMS, indexed)
     instead |= {piece.path: log.path for log in logs for piece in log.pieces}
     joined = {log.path for log in logs}
-    deleted: list[tuple[Found, KnownFile | None]] = []
+    deleted: list[tuple[LogFile, KnownFile | None]] = []
     for file in [*logs, *(file for file in found if file.path not in joined)]:
         if file.archived:
             row = catalog.file(file.path)
@@ -155,7 +155,7 @@ def _plan_of_all(
     return plan
 
 
-def _may_be_log(path: str, known: Mapping[str, Known]) -> bool:
+def _may_be_log(path: str, known: Mapping[str, FileStamp]) -> bool:
     """Whether a file is a log in the index, or has a name as agents give them to logs."""
     before = known.get(path)
     if (before is not None and before.status == "log") or _NAMED.match(os.path.basename(path)) is not None:
@@ -163,14 +163,14 @@ def _may_be_log(path: str, known: Mapping[str, Known]) -> bool:
     return has_forms(path, FORMS) or container_of(path) is not None
 
 
-def _unchanged(file: Found, before: Known) -> bool:
+def _unchanged(file: LogFile, before: FileStamp) -> bool:
     if before.status == "forgotten":
         return before.stamp == file.stamp
     set_aside = before.status in _SET_ASIDE or (file.oddity is not None and before.status == file.status)
     return before.stamp == file.stamp and (file.oddity is not None) == set_aside
 
 
-def _for_another_reason(catalog: Catalog, file: Found) -> bool:
+def _for_another_reason(catalog: Catalog, file: LogFile) -> bool:
     """Whether a file that can't be read couldn't be for another reason before."""
     before = catalog.file(file.path)
     return before is not None and before.reason != file.oddity
@@ -199,7 +199,7 @@ class Archived:
         found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
         return sorted(found, key=lambda row: -row.read_to)
 
-    def may_have(self, found: Found) -> bool:
+    def may_have(self, found: LogFile) -> bool:
         """Whether a file may be one of them, judging by its first bytes."""
         from agtrace_indexer.logs.files import head_of
         from agtrace_indexer.reader.recognition import HEAD
@@ -217,7 +217,9 @@ class Archived:
 _WHY = "the logs in it are listed separately"
 
 
-def look_into(found: Iterable[Found], known: Mapping[str, Known], *, rebuild: bool = False) -> tuple[list[Found], bool]:
+def look_into(
+    found: Iterable[LogFile], known: Mapping[str, FileStamp], *, rebuild: bool = False
+) -> tuple[list[LogFile], bool]:
     """Return the files together with the logs in their containers, and whether all containers were opened.
 
     Unless everything is read again, a container that hasn't changed isn't opened: its logs are those already known. So
@@ -234,11 +236,11 @@ def look_into(found: Iterable[Found], known: Mapping[str, Known], *, rebuild: bo
     return listed, all_opened
 
 
-def _looked_into(container: Container, before: Known | None) -> tuple[Found, list[Found] | None]:
+def _looked_into(container: Container, before: FileStamp | None) -> tuple[LogFile, list[LogFile] | None]:
     """Return a container as a file that isn't read itself, and its logs; None if it wasn't or couldn't be opened."""
     size = sum(file.size for file in container.files)
     changed = max(file.mtime_ns for file in container.files)
-    itself = Found(container.path, container.stamp, size, changed, _WHY, container.below, status="container")
+    itself = LogFile(container.path, container.stamp, size, changed, _WHY, container.below, status="container")
     if before is not None and before.status == "container" and before.stamp == itself.stamp:
         return itself, None
     try:
@@ -248,15 +250,15 @@ def _looked_into(container: Container, before: Known | None) -> tuple[Found, lis
         return replace(itself, stamp="", oddity=why, status="unreadable"), None
 
 
-def _logs_of(container: Container, changed: int) -> Iterator[Found]:
+def _logs_of(container: Container, changed: int) -> Iterator[LogFile]:
     """Yield the logs in a container. Raise `OSError`."""
     with _guarded():
         for log in source_of(container.path)[1].logs(container):
             path = os.path.join(container.path, log.name)
-            yield Found(path, log.stamp, int(log.size), changed, None, container.below, container.path)
+            yield LogFile(path, log.stamp, int(log.size), changed, None, container.below, container.path)
 
 
-def rows_of(found: Found, position: Any) -> Iterator[Row]:
+def rows_of(found: LogFile, position: Any) -> Iterator[Row]:
     """Yield the rows of a log inside a container after a position, or of one that is archived. Raise `OSError`."""
     with _guarded():
         if found.archived:
@@ -267,7 +269,7 @@ def rows_of(found: Found, position: Any) -> Iterator[Row]:
         yield from source_of(found.container)[1].rows(found, position)
 
 
-def all_rows(found: Found) -> Rows:
+def all_rows(found: LogFile) -> Rows:
     """Return all that a container says of a log. Raise `OSError`."""
     from agtrace_indexer.logs.archive import Rows
 
@@ -288,9 +290,9 @@ def _guarded() -> Iterator[None]:
         raise OSError(0, f"its format isn't understood ({type(error).__name__}: {error})") from error
 
 
-def _known_inside(container: Container, known: Mapping[str, Known]) -> Iterator[Found]:
+def _known_inside(container: Container, known: Mapping[str, FileStamp]) -> Iterator[LogFile]:
     """Yield the known logs in a container."""
     inside = os.path.join(container.path, "")
     for path, before in known.items():
         if path.startswith(inside) and not before.gone:
-            yield Found(path, before.stamp, 0, 0, None, container.below, container.path)
+            yield LogFile(path, before.stamp, 0, 0, None, container.below, container.path)

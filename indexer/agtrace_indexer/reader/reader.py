@@ -29,7 +29,7 @@ from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive, Rows
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, head_of, open_regular, restamped, start_of
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, value_of, values_in
 from agtrace_indexer.providers.provider import Row
@@ -104,7 +104,7 @@ class Reader:
         """The rows of logs that were read or moved: what was known of them before no longer holds."""
         self._forgotten, self._archive = forgotten or Tombstones(), archive
 
-    def read(self, found: Found, known: KnownFile | None, archived: FindArchived) -> None:
+    def read(self, found: LogFile, known: KnownFile | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
 
         `known` is the row of its path, if any. `archived` finds the rows of vanished logs with the
@@ -140,7 +140,7 @@ class Reader:
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
 
-    def _read_anew(self, found: Found, known: KnownFile, archived: FindArchived) -> None:
+    def _read_anew(self, found: LogFile, known: KnownFile, archived: FindArchived) -> None:
         """Read a log that can't be continued from its beginning, in place of what the index has of it."""
         self.progress.files_opened -= 1
         self._rebuild = True
@@ -149,14 +149,14 @@ class Reader:
         finally:
             self._rebuild = False
 
-    def _give_up(self, found: Found, error: Exception) -> None:
+    def _give_up(self, found: LogFile, error: Exception) -> None:
         """Set a log aside that can't be read because of a defect of ours, with what there is of it."""
         warnings.warn(type(error).__name__, Defect, stacklevel=1)
         if (begun := self.store.log_at(found.path, "")) is not None:
             self.store.forget_contents(begun)
         self.set_aside(found, None, "unreadable", f"can't be read: {type(error).__name__}")
 
-    def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
+    def set_aside(self, found: LogFile, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
 
         What was read before is kept: unchanged while the file can't be read or is empty, as a log that is gone if it is
@@ -182,7 +182,7 @@ class Reader:
             self._read_replaced(found)
         self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
 
-    def _read_replaced(self, found: Found, is_same: Callable[[Found], bool] = lambda earlier: False) -> None:
+    def _read_replaced(self, found: LogFile, is_same: Callable[[LogFile], bool] = lambda earlier: False) -> None:
         """Read the log that the archive has of a path where there is something else now, unless that is the same."""
         earlier = None if found.archived else self._archive.replaced(found)
         if earlier is None or is_same(earlier):
@@ -192,7 +192,7 @@ class Reader:
             self.progress.files_done -= 1  # it was at the same path
             self.read(aside, None, lambda head: [])
 
-    def _read_earlier(self, found: Found, known: KnownFile | None, reason: str) -> bool:
+    def _read_earlier(self, found: LogFile, known: KnownFile | None, reason: str) -> bool:
         """Read a log that can't be read now as it was before; return whether there was anything to read."""
         earlier = None if found.pieces else self._archive.before(found)
         if earlier is None:
@@ -204,7 +204,7 @@ class Reader:
             self.store.note_trouble(read, found.path, found.stamp, reason)
         return read is not None
 
-    def _is_hidden(self, found: Found, known: KnownFile | None, status: str, reason: str) -> bool:
+    def _is_hidden(self, found: LogFile, known: KnownFile | None, status: str, reason: str) -> bool:
         if not self._forgotten:
             return False
         if known is not None and known.status == "log":
@@ -222,7 +222,7 @@ class Reader:
             self._uncommitted = 0
         self.report(self.progress)
 
-    def _read_open(self, found: Found, known: KnownFile | None, file: CountedFile, archived: FindArchived) -> None:
+    def _read_open(self, found: LogFile, known: KnownFile | None, file: CountedFile, archived: FindArchived) -> None:
         row = known if known is not None and known.status == "log" else None
         rebuild = self._rebuild and (self._mask_anew or not found.cut_off)
         place = None if row is None or rebuild else where_it_ended(self.store, found, row, file)
@@ -236,7 +236,7 @@ class Reader:
         self._continue(found, row, file, *place)
 
     def _moved_here(
-        self, found: Found, file: CountedFile, archived: FindArchived
+        self, found: LogFile, file: CountedFile, archived: FindArchived
     ) -> tuple[KnownFile | None, Place | None]:
         """Return the row of a vanished log whose indexed content is all in this file, and where to continue.
 
@@ -254,7 +254,7 @@ class Reader:
         return None, None
 
     def _follow(
-        self, found: Found, before: KnownFile | None, moved: KnownFile, place: Place | None
+        self, found: LogFile, before: KnownFile | None, moved: KnownFile, place: Place | None
     ) -> KnownFile | None:
         """Move the row of a log to its new path, where another log was before; without a place, empty it."""
         if before is not None:
@@ -266,7 +266,7 @@ class Reader:
         self._settled.add(moved.id)
         return None if place is None else moved
 
-    def _continue(self, found: Found, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
+    def _continue(self, found: LogFile, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
         """Continue a known log where the index ends, unless what describes it now says otherwise what it is."""
         if known.gone:
             self.store.rejoin(known.id)
@@ -277,7 +277,7 @@ class Reader:
             return self._read_new(found, None, file)
         return self._read_lines(log, remaining_lines(log, content), content)
 
-    def _read_new(self, found: Found, known: KnownFile | None, file: CountedFile) -> None:
+    def _read_new(self, found: LogFile, known: KnownFile | None, file: CountedFile) -> None:
         if found.size == 0:
             return self.set_aside(found, known, "empty", "an empty file")
         if self._forgotten and (why := kept_out(found, file, self._forgotten)):
@@ -303,13 +303,13 @@ class Reader:
         log.pieces = file.pieces
         return self._read_lines(log, chain(read, lines), content)
 
-    def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
+    def _pass_over(self, found: LogFile, known: KnownFile | None, why: KeptOut) -> None:
         """Leave a forgotten log unread, and archive the log that was at its path before."""
         if known is not None and known.status == "log":
             self._move_aside(known, found)
         self._hide(found, why)
 
-    def _hide(self, found: Found, why: KeptOut) -> None:
+    def _hide(self, found: LogFile, why: KeptOut) -> None:
         """Keep only a digest of a path; a sub-agent is checked again until it has a tombstone of its own."""
         if why.sub_agent is not None:
             self.progress.kept_out.append(why.sub_agent)
@@ -318,17 +318,17 @@ class Reader:
         if not found.archived:
             self.store.hide(found.path, restamped(found).stamp if why.sub_agent is None else "")
 
-    def _keep(self, found: Found, *, grown: bool = False) -> Found:
+    def _keep(self, found: LogFile, *, grown: bool = False) -> LogFile:
         """Have the archive keep a log that is about to be read."""
         here = found.archived or found.container or not found.stamp
         return found if here else self._archive.keep(found, grown=grown)
 
-    def _move_aside(self, known: KnownFile, found: Found) -> None:
+    def _move_aside(self, known: KnownFile, found: LogFile) -> None:
         """Keep the log that was at a path, where there is another file now, as one that is gone."""
         first = self._archive.next_generation(found.path)
         self._archive.move_aside(found, self.store.archive_generation(known.id, found.path, first))
 
-    def _read_document(self, found: Found, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
+    def _read_document(self, found: LogFile, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or note why it isn't a log."""
         data, content = document_in(file, read)
         values = None if data is None else decode(data)
@@ -352,7 +352,7 @@ class Reader:
         return self._save(log)
 
     def _document(
-        self, found: Found, known: KnownFile | None, provider: Provider, records: list[Record], head: bytes
+        self, found: LogFile, known: KnownFile | None, provider: Provider, records: list[Record], head: bytes
     ) -> tuple[Log, list[Record]]:
         """Return the log of a document, and the records to read: all, or a patch if it was rewritten."""
         if known is not None and known.status == "log":
@@ -364,7 +364,7 @@ class Reader:
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, head), records
 
-    def _read_inside(self, found: Found, known: KnownFile | None) -> None:
+    def _read_inside(self, found: LogFile, known: KnownFile | None) -> None:
         """Read a log in a container: all of it, or what is new according to its source."""
         provider, _ = source_of(found.container)
         if self._forgotten:
@@ -381,7 +381,7 @@ class Reader:
         log.read_to = found.size
         return self._save(log)
 
-    def _log_inside(self, found: Found, known: KnownFile | None, provider: Provider) -> Log:
+    def _log_inside(self, found: LogFile, known: KnownFile | None, provider: Provider) -> Log:
         """Return the log as the last run left it, or a new one."""
         if known is not None and known.status == "log":
             if known.provider == provider and not self._rebuild:
@@ -417,7 +417,7 @@ class Reader:
         finally:
             transcript.settle()
 
-    def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
+    def _new_log(self, found: LogFile, provider: Provider, head: bytes) -> Log:
         log = Log(self._keep(found), None, "log", None, provider, head=digest(head), head_size=len(head))
         log.state = parser_of(provider).begin(PurePath(found.place))
         log.file_id = self.store.begin_log(found.path)

@@ -17,7 +17,7 @@ from agtrace_indexer.families.belonging import STARTED, known_as
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.logs.content import Content, Seekable
 from agtrace_indexer.logs.decoding import completed, crowded, objects_in, single
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.logs.files import CountedFile, read_up_to
 from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines, records_in
 from agtrace_indexer.providers.provider import Parser
@@ -132,7 +132,7 @@ class KeptOut(Exception):
         """The digest of a sub-agent that has no tombstone yet, but needs one to keep out those that it starts."""
 
 
-def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
+def kept_out(found: LogFile, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
     """Return why a file isn't read: it is the log of a forgotten session, or of a sub-agent that one started."""
     provider, read, lines, _ = begin(file, found.path)
     if provider is not None:
@@ -142,12 +142,14 @@ def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut 
     return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
 
 
-def kept_out_inside(found: Found, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
+def kept_out_inside(found: LogFile, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
     """Return the same for a log in a container, by its lines."""
     return _told(found, provider, _records(lines), forgotten)
 
 
-def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> KeptOut | None:
+def kept_out_so_far(
+    forgotten: Tombstones, found: LogFile, provider: Provider | None, state: LogState
+) -> KeptOut | None:
     """Return the same by what is known so far about a log's session."""
     if provider is None:
         return None
@@ -167,7 +169,7 @@ def _records(lines: Iterator[Line]) -> Iterator[Any]:
     return (value for _, value in records_in(lines) if value is not BROKEN)
 
 
-def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
+def _told(found: LogFile, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
     parser = parser_of(provider)
     state = parser.begin(PurePath(found.place))
     named = state.sessions[""].id is not None

@@ -13,7 +13,7 @@ from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
-from agtrace_indexer.logs.discovery import Found, stem
+from agtrace_indexer.logs.discovery import LogFile, stem
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to, start_of
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of, writer_at
@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[Content, bytes]
 """The content to continue with, and the bytes before it."""
 
 
-def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFile) -> Place | None:
+def where_it_ended(store: Store, found: LogFile, known: KnownFile, file: CountedFile) -> Place | None:
     """Return the content after what was read of a log, if that is still at the beginning; None if it isn't.
 
     For a file that only grew, the last bytes that were read are compared. For one that was replaced, moved, or
@@ -61,7 +61,7 @@ def _where_piece_ended(known: KnownFile, file: CountedFile, piece: str, start: i
     return (content, anchor) if not there or digest(anchor) == known.anchor else None
 
 
-def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Log:
+def known_log(store: Store, found: LogFile, known: KnownFile, anchor: bytes) -> Log:
     """Return a log as the last run left it; `anchor` is the last bytes before the place where it continues."""
     stored = store.state(known.id)
     assert stored is not None
@@ -101,7 +101,7 @@ def note_position(log: Log, line: Line) -> None:
     log.lines, log.unended, log.checksum = line.number + line.breaks, not line.ended, line.checksum
 
 
-def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> bool:
+def is_rewritten(store: Store, found: LogFile, known: KnownFile, head: bytes) -> bool:
     """Whether a log that has other content than before is still that of the same session: the new content counts alone.
 
     `head` is its beginning, which says which session it is.
@@ -113,7 +113,7 @@ def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> b
     return session_in(known.provider or "", found, head) == session
 
 
-def session_in(provider: str, found: Found, head: bytes) -> str | None:
+def session_in(provider: str, found: LogFile, head: bytes) -> str | None:
     """Return the session that the path of a log and its beginning name."""
     parser = parser_of(provider)
     state = parser.begin(PurePath(found.place))

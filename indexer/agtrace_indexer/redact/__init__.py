@@ -80,7 +80,7 @@ def use(folder: Path) -> None:
             _in_use = _in_use._replace(folder=folder)
             return
         data = b"" if stamp is None else _read(path)
-        redactor = _made(data, path, folder) if data != _in_use.data else _in_use.redactor
+        redactor = _compile_rules(data, path, folder) if data != _in_use.data else _in_use.redactor
         _in_use = _InUse(stamp, data, redactor, folder)
 
 
@@ -187,12 +187,12 @@ def _redactor() -> Redactor:
     redactor = _in_use.redactor
     if redactor is None:
         with _lock:
-            redactor = _in_use.redactor or _made(_in_use.data, Path(OWN_FILE), _in_use.folder)
+            redactor = _in_use.redactor or _compile_rules(_in_use.data, Path(OWN_FILE), _in_use.folder)
             _in_use = _in_use._replace(redactor=redactor)
     return redactor
 
 
-def _made(data: bytes, path: Path, folder: Path | None) -> Redactor:
+def _compile_rules(data: bytes, path: Path, folder: Path | None) -> Redactor:
     """Compile the rules, or load them as compiled before. Raise `UnusableRules`."""
     from agtrace_indexer.redact.engine import Redactor
     from agtrace_indexer.redact.rules import RuleError, read_own

@@ -61,7 +61,7 @@ _AFFORDABLE = 10_000_000
 """The most places of a rule times the characters of a text, up to which all of it is looked at from each."""
 
 
-class _Found(NamedTuple):
+class _Hits(NamedTuple):
     """The scanner's findings in a text."""
 
     places: list[tuple[int, Finder]]
@@ -71,7 +71,7 @@ class _Found(NamedTuple):
     base64: bool
 
 
-_UNKNOWN = _Found([], (), base64=False)
+_UNKNOWN = _Hits([], (), base64=False)
 """Stands for a text that hasn't been looked at."""
 
 
@@ -87,21 +87,21 @@ class _BuiltIn:
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
 
-    def found(self, text: str) -> _Found | None:
+    def found(self, text: str) -> _Hits | None:
         """Return what may be in a text; None for nothing, as in nearly all texts."""
         hits = self._scanner.hits(text)
         return self._sorted(hits) if hits else None
 
-    def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
+    def found_in(self, texts: Iterable[str]) -> dict[str, _Hits | None]:
         """Do the same for many texts in one pass over all of them, which is faster than as many passes."""
         known = list(dict.fromkeys(texts))
         hits = self._scanner.hits_in(list(map(_readable, known)))
         return {text: self._sorted(hits[number]) if number in hits else None for number, text in enumerate(known)}
 
-    def _sorted(self, hits: list[Hit]) -> _Found:
+    def _sorted(self, hits: list[Hit]) -> _Hits:
         known = dict.fromkeys((place, self._finders[look]) for place, look in hits if look < self._disguise)
         disguised = [place for place, look in hits if self._disguise <= look < self._base64]
-        return _Found(list(known), disguised, any(look >= self._base64 for _, look in hits))
+        return _Hits(list(known), disguised, any(look >= self._base64 for _, look in hits))
 
 
 _building = Lock()
@@ -211,7 +211,7 @@ Noted: TypeAlias = tuple[str, str, str]
 class _OfThread(threading.local):
     """What a thread knows of texts, and what it does with what it finds; each thread has its own."""
 
-    found: Mapping[str, _Found | None] = MappingProxyType({})
+    found: Mapping[str, _Hits | None] = MappingProxyType({})
     """The findings in texts that were looked at together."""
     noted: list[Noted] | None = None
     """All that is found, in order, if that is asked for."""
@@ -275,7 +275,7 @@ class Redactor:
             _thread.noted.append((kind, tier.name.lower(), value))
         return tier >= _thread.least
 
-    def _found(self, text: str) -> _Found | None:
+    def _found(self, text: str) -> _Hits | None:
         known = _thread.found.get(text, _UNKNOWN)
         return self._rules.found(_readable(text)) if known is _UNKNOWN else known
 
@@ -295,7 +295,7 @@ class Redactor:
         """Whether the user says that this is not a secret."""
         return secret in self._allowed or any(_fits(pattern, secret) for pattern in self._allowed_patterns)
 
-    def _spans(self, text: str, found: _Found | None, layers: int) -> Iterator[Span]:
+    def _spans(self, text: str, found: _Hits | None, layers: int) -> Iterator[Span]:
         """Yield everything to be masked, in the text as it is and as it is meant to be read."""
         for span in self._built_in(text, found, layers) if found else ():
             if not self.allows(text[span.start : span.end]):
@@ -303,7 +303,7 @@ class Redactor:
         for _, look in self._scanner.hits(text) if self._scanner else ():
             yield from self._by_own(self._mine[look], text)
 
-    def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
+    def _built_in(self, text: str, found: _Hits, layers: int) -> Iterator[Span]:
         covered: dict[Finder, int] = {}
         lookings = _lookings(found.places, len(text))
         for start, find in found.places:

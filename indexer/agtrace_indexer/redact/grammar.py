@@ -174,7 +174,7 @@ def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
     if not level or _is_part(text, first, end) or lead.endswith("[redacted: "):
         return
     behind = text[end : end + 60]
-    written = _written(name, lead, behind)
+    written = _spellings(name, lead, behind)
     sign = behind.lstrip(" \t")[:1]
     joins = _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS) if behind[:1] in _BLANKS else _AT.get(sign, ())
     joins = tuple(join for join in joins if join.written in written)
@@ -207,7 +207,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
     )
 
 
-def _written(name: str, lead: str, behind: str) -> set[str]:
+def _spellings(name: str, lead: str, behind: str) -> set[str]:
     """Return in which of the ways that joins may require a name is written, given the text before and after it."""
     written = {""}
     if name.startswith("-"):

@@ -85,7 +85,7 @@ class Scanner:
         Raises `ScannerError` for a pattern that Hyperscan doesn't accept.
         """
         kept = kept if hyperscan else None
-        known = _kept(looks, kept)
+        known = _load_kept(looks, kept)
         self._database = known or _compile(looks)
         if known is None and kept is not None:
             _keep(looks, self._database, kept)
@@ -157,7 +157,7 @@ def _sealed(looks: Sequence[Look], compiled: bytes) -> bytes:
     return digest.digest() + compiled
 
 
-def _kept(looks: Sequence[Look], path: Path | None) -> Any:
+def _load_kept(looks: Sequence[Look], path: Path | None) -> Any:
     """Load these patterns from a file; return None if there are none, or others, or for another processor.
 
     A file that others can write to is not read, as it is executable code of a kind.

@@ -27,7 +27,7 @@ from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
-    from agtrace_indexer.logs.discovery import Found
+    from agtrace_indexer.logs.discovery import LogFile
     from agtrace_indexer.logs.files import Progress
 
 
@@ -201,7 +201,7 @@ def _compare(
     outdated = versions.is_outdated(catalog)
     rereading = outdated and (rebuild or not versions.is_going_on(catalog))
     anew = rebuild or outdated or catalog.meta("built") != "1"
-    archived: Iterable[Found] = ()
+    archived: Iterable[LogFile] = ()
     if anew:
         from agtrace_indexer.logs.archive import Archive
 

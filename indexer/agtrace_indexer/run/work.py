@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog, KnownFile
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import LogFile
 from agtrace_indexer.reader.plan import KNOWN_AGENTS, Archived, Plan
 from agtrace_indexer.run import versions
 
@@ -162,7 +162,7 @@ class Work(Struct):
             reader.store.begin()
             self.plan.changed = [change for change in changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
+    def _is_new(self, found: LogFile, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known about it and others."""
         if row is not None:
             return self.rebuild and row.status == "log" and not found.cut_off
@@ -170,7 +170,7 @@ class Work(Struct):
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log has been read."""
-        from agtrace_indexer.families.joining import join_families, tell_apart
+        from agtrace_indexer.families.joining import assign_unique_ids, join_families
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:
@@ -181,7 +181,7 @@ class Work(Struct):
             reader.store.drop([row.id for row in gone], unread=versions.masked_otherwise(self.catalog))
         reader.store.flush()
         join_families(self.catalog.connection)
-        tell_apart(self.catalog.connection)
+        assign_unique_ids(self.catalog.connection)
         self.catalog.set_meta("built", "1")
         versions.note_current(self.catalog)
         self.catalog.set_meta("agents", ",".join(sorted(KNOWN_AGENTS | versions.noted_agents(self.catalog))))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.logs.discovery import Container, Found
+from agtrace_indexer.logs.discovery import Container, LogFile
 from agtrace_indexer.logs.foreign_database import ask
 from agtrace_indexer.providers.provider import LogInside, Row
 
@@ -21,7 +21,7 @@ def logs(container: Container) -> Iterable[LogInside]:
     return [LogInside(name, f"{changed}/{count}", size) for name, changed, count, size in flights]
 
 
-def rows(found: Found, position: Any) -> Iterable[Row]:
+def rows(found: LogFile, position: Any) -> Iterable[Row]:
     """Yield a record of the lines that vanished, then the lines that changed since, in order of their changes."""
     newest, known = position or (0, {})
     flight = found.path.rpartition("/")[2]

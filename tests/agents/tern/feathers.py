@@ -7,20 +7,20 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.logs.discovery import Container, Found, walk
+from agtrace_indexer.logs.discovery import Container, LogFile, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.providers.provider import LogInside, Row
 
 
 def logs(container: Container) -> Iterable[LogInside]:
     """Yield a log for each folder."""
-    flights: dict[str, list[Found]] = {}
+    flights: dict[str, list[LogFile]] = {}
     for file in container.files:
         flights.setdefault(PurePath(file.path).parent.name, []).append(file)
     return [LogInside(name, f"{len(files)}/{max(file.mtime_ns for file in files)}") for name, files in flights.items()]
 
 
-def rows(found: Found, position: Any) -> Iterable[Row]:
+def rows(found: LogFile, position: Any) -> Iterable[Row]:
     """Yield the lines in the files after the last one."""
     for file in sorted(walk([found.path]), key=attrgetter("path")):
         number = int(PurePath(file.path).stem)

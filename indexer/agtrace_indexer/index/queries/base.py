@@ -92,23 +92,23 @@ def rows(
     connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()
 ) -> Iterator[Row]:
     """Yield `form` of the columns of each row; rows are read on demand."""
-    return starmap(form, _asked(connection, sql, arguments))
+    return starmap(form, _run(connection, sql, arguments))
 
 
 def tuples(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> Iterator[Any]:
     """Yield the rows as tuples, read on demand."""
-    return iter(_asked(connection, sql, arguments))
+    return iter(_run(connection, sql, arguments))
 
 
 def first(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row | None:
     """Return `form` of the first row's columns; None if there is no row."""
-    row = _asked(connection, sql, arguments).fetchone()
+    row = _run(connection, sql, arguments).fetchone()
     return None if row is None else form(*row)
 
 
 def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row:
     """Return `form` of the only row's columns. Raise `KeyError` if there is no row."""
-    row = _asked(connection, sql, arguments).fetchone()
+    row = _run(connection, sql, arguments).fetchone()
     if row is None:
         raise KeyError("the index has no such row")
     return form(*row)
@@ -116,23 +116,23 @@ def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arg
 
 def value(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> Any:
     """Return the first column of the first row; None if there is no row."""
-    row = _asked(connection, sql, arguments).fetchone()
+    row = _run(connection, sql, arguments).fetchone()
     return None if row is None else row[0]
 
 
 def values(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> list[Any]:
     """Return the first column of all rows."""
-    return [row[0] for row in _asked(connection, sql, arguments)]
+    return [row[0] for row in _run(connection, sql, arguments)]
 
 
 def pairs(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> dict[Any, Any]:
     """Return a mapping from the first column of all rows to the second."""
-    return dict(_asked(connection, sql, arguments).fetchall())
+    return dict(_run(connection, sql, arguments).fetchall())
 
 
 def dicts(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> list[dict[str, Any]]:
     """Return all rows as mappings from the names of their columns."""
-    found = _asked(connection, sql, arguments)
+    found = _run(connection, sql, arguments)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -148,7 +148,7 @@ def conditions(*wanted: tuple[str, str, Any]) -> tuple[list[str], dict[str, Any]
     return [condition for condition, _, _ in given], {name: value for _, name, value in given}
 
 
-def _asked(connection: sqlite3.Connection, sql: str, arguments: Arguments) -> sqlite3.Cursor:
+def _run(connection: sqlite3.Connection, sql: str, arguments: Arguments) -> sqlite3.Cursor:
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(sql, arguments)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from agtrace_schema.codes import OUTCOME_CODES
 from agtrace_schema.events import Outcome
 
-from agtrace_indexer.index.queries.events import Snapshot
 from agtrace_indexer.index.queries.base import CODES, COUNTED, OWN_THEN, as_json, rows, tuples, value
+from agtrace_indexer.index.queries.events import Snapshot
 
 _BY_SESSION = f"""
 SELECT e.session_id, n.text, count(*), count(*) FILTER (WHERE e.outcome = :failed)

@@ -85,10 +85,10 @@ def _candidates(connection: sqlite3.Connection, query: bytes) -> set[int] | None
     if not all(few):
         found = set()
     elif asked and unit == 1:  # FTS5 intersects them in a tenth of the time in which all their pieces are read
-        found = _holding(connection, b" AND ".join(asked), unit)
+        found = _pieces_with(connection, b" AND ".join(asked), unit)
     else:
         for match in asked:
-            found = _both(found, _holding(connection, match, unit))
+            found = _both(found, _pieces_with(connection, match, unit))
     for words in spelt:
         if words is not None and len(words) > _TOGETHER and (found is None or len(found) > _FEW):
             found = _both(found, _any_of(connection, sorted(words), unit))
@@ -106,10 +106,10 @@ def _not_listed(connection: sqlite3.Connection, *, in_vocabulary: bool) -> set[i
 
 def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -> set[int]:
     batches = (spellings[at : at + _TOGETHER] for at in range(0, len(spellings), _TOGETHER))
-    return set().union(*(_holding(connection, b" OR ".join(map(_quoted, batch)), unit) for batch in batches))
+    return set().union(*(_pieces_with(connection, b" OR ".join(map(_quoted, batch)), unit) for batch in batches))
 
 
-def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
+def _pieces_with(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
     """Return the pieces whose words match, or the blocks they belong to."""
     # One row of JSON takes a quarter of the time of a row for each piece.
     query = f"SELECT json_group_array(rowid / {unit}) FROM words WHERE words MATCH ?"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from agtrace_indexer.index.queries.events import Snapshot
 from agtrace_indexer.index.queries.base import (
     CODES,
     COUNTED,
@@ -19,6 +18,7 @@ from agtrace_indexer.index.queries.base import (
     value,
     values,
 )
+from agtrace_indexer.index.queries.events import Snapshot
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')

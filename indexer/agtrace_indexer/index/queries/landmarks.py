@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 
-from agtrace_indexer.index.queries.events import Snapshot
 from agtrace_indexer.index.queries.base import (
     COUNTED,
     GIVEN,
@@ -21,6 +20,7 @@ from agtrace_indexer.index.queries.base import (
     tuples,
     value,
 )
+from agtrace_indexer.index.queries.events import Snapshot
 
 _ONCE = """
 NOT (coalesce(l.verdict, '') = 'linked' AND EXISTS (SELECT 1 FROM landmark o WHERE o.session_id = l.session_id

@@ -11,8 +11,8 @@ from agtrace_schema.events import EventType
 from msgspec import Struct
 
 from agtrace_indexer.index import ranking
-from agtrace_indexer.index.queries.matches import EventFilters, of_ranked_events
 from agtrace_indexer.index.queries.base import FOUND, as_json, is_team, rows, value
+from agtrace_indexer.index.queries.matches import EventFilters, of_ranked_events
 from agtrace_indexer.index.team_words import tsquery
 
 _MOST_ALONE = 5_000

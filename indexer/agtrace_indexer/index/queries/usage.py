@@ -11,7 +11,6 @@ from agtrace_schema.codes import OUTCOME_CODE
 from agtrace_schema.events import Outcome
 from msgspec import Struct
 
-from agtrace_indexer.index.queries.events import Snapshot
 from agtrace_indexer.index.queries.base import (
     CODES,
     COUNTED,
@@ -31,6 +30,7 @@ from agtrace_indexer.index.queries.base import (
     rows,
     tuples,
 )
+from agtrace_indexer.index.queries.events import Snapshot
 from agtrace_indexer.index.queries.turns import TOKEN_COLUMNS, Step, TokenCounts
 from agtrace_indexer.index.sums import CONTEXT_CLASS, MODEL_USAGE, TOTAL, WHOLE_INPUT
 
@@ -174,7 +174,7 @@ def largest_request(connection: sqlite3.Connection, session_row: int) -> tuple[i
     return only(connection, lambda *row: row, _LARGEST_REQUEST, (session_row,))
 
 
-def taken(connection: sqlite3.Connection, most: int) -> Iterator[tuple[int, int, int | None]]:
+def answer_tokens(connection: sqlite3.Connection, most: int) -> Iterator[tuple[int, int, int | None]]:
     """Yield (session, event, tokens) of the newest answers of agtrace, as their readers counted them, if they did."""
     return tuples(connection, _TOOK, {**CODES, "most": most})
 
@@ -243,7 +243,7 @@ class ModelSums(Struct, frozen=True):
 
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
     """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
-    return rows(connection, partial(_with_counts, ModelSums), *_asked(_BY_MODEL, among))
+    return rows(connection, partial(_with_counts, ModelSums), *_filled_in(_BY_MODEL, among))
 
 
 class DaySums(NamedTuple):
@@ -283,7 +283,7 @@ def by_day(
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
-    return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
+    return pairs(connection, *_filled_in(_WITHOUT_FIGURES, among))
 
 
 def of_starts(connection: sqlite3.Connection, *, since: int | None, until: int | None) -> tuple[int, int]:
@@ -297,10 +297,10 @@ def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, in
     They have lines that can't be read, records of unknown kinds, unknown fields in a usage object, or no figures of
     their last response, during which the agent was ended, or of a compaction.
     """
-    return pairs(connection, *_asked(_NOT_UNDERSTOOD, among))
+    return pairs(connection, *_filled_in(_NOT_UNDERSTOOD, among))
 
 
-def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
+def _filled_in(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     """Return a query of totals with its key and condition filled in, and its arguments."""
     sessions, projects = (None if rows is None else as_json(rows) for rows in (among.sessions, among.projects))
     wanted, arguments = conditions(

@@ -23,12 +23,12 @@ from agtrace_schema.patterns import later
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import (
+    as_list,
     count,
     digest,
     fields,
     first_text,
     items,
-    listed,
     milliseconds,
     remember,
     text,
@@ -115,7 +115,7 @@ def note_origin(record: Record, state: LogState) -> None:
 _LONGEST_SHORT = 200
 
 
-def shown(value: Any) -> str | None:
+def short_text(value: Any) -> str | None:
     """Return the beginning of a text on one line, without secrets; None if it isn't a text or is empty."""
     return " ".join(masked(text(value) or "").split())[:_LONGEST_SHORT] or None
 
@@ -164,7 +164,11 @@ def note_calls(payloads: list[Payload], state: LogState) -> None:
             given = fields(payload.arguments)
             prompt = text(given.get("prompt"))
             if prompt:
-                noted = [digest(prompt.strip()), shown(given.get("subagent_type")), shown(given.get("description"))]
+                noted = [
+                    digest(prompt.strip()),
+                    short_text(given.get("subagent_type")),
+                    short_text(given.get("description")),
+                ]
                 remember(_calls(state), payload.call_id, noted, _CALLS_REMEMBERED)
 
 
@@ -204,7 +208,7 @@ def begin(path: PurePath) -> LogState:
         above = path.parts[:-1][::-1]
         folder = above.index("subagents") + 1 if "subagents" in above[:-1] else None
         facts = SessionFacts(id=name, kind="warmup", parent_id=None if folder is None else identifier(above[folder]))
-        facts.agent_type, facts.description = shown(beside.get("agentType")), shown(beside.get("description"))
+        facts.agent_type, facts.description = short_text(beside.get("agentType")), short_text(beside.get("description"))
         return LogState({"": facts}, {"placed": True, "subagent": True})
     if _UUID.fullmatch(name):
         return LogState({"": SessionFacts(id=name)}, {"placed": True})
@@ -570,7 +574,7 @@ def attachment(record: Record, state: LogState) -> Sequence[Said]:
     if not _OF_PROMPTS.isdisjoint(attached) or any("content" in fields(file) for file in items(attached.get("files"))):
         return skip(f"attachment/{kind}", state)
     if kind == "queued_command":
-        payloads += user_texts(listed(attached.get("prompt")), attached, request_kind(thread, state))
+        payloads += user_texts(as_list(attached.get("prompt")), attached, request_kind(thread, state))
     if not payloads:
         rest = {key: value for key, value in attached.items() if key != "type"}
         payloads.append(Notification(f"attachment/{kind}", readable_json(rest)))
@@ -886,7 +890,7 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
         step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or numbered(
             "nameless", state
         )
-    payloads = [_said(block, state) for block in listed(content)]
+    payloads = [_response_block(block, state) for block in as_list(content)]
     if not thread:
         note_calls(payloads, state)
     made = [Draft(payload, time, step, thread) for payload in payloads]
@@ -917,7 +921,7 @@ def _missed(message: Record, usage: TokenUsage, state: LogState) -> Notification
     return Notification("cache_miss", f"{kind} {count(reason.get('cache_missed_input_tokens')) or ''}".rstrip())
 
 
-def _said(block: Any, state: LogState) -> Payload:
+def _response_block(block: Any, state: LogState) -> Payload:
     """Read one block of a response, which can also be the result of a tool that the API runs."""
     kind = block_type(block)
     if kind == "text":
@@ -940,7 +944,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
     message = record.get("message")
     if not isinstance(message, dict) or message.get("content") is None:
         return unknown_line(record, state, "user", thread)
-    payloads, spoken = _returned(listed(message["content"]), record, state)
+    payloads, spoken = _returned(as_list(message["content"]), record, state)
     if spoken:
         speaker = UserKind.INJECTED if "toolUseResult" in record else request_kind(thread, state)
         payloads += user_texts(spoken, record, speaker)  # nobody types next to a result
@@ -1096,7 +1100,7 @@ def recognizes(record: Record) -> bool:
 
 def unroll(document: Any) -> list[Record] | None:
     """Return the lines of a session that was downloaded as one document, `{"loglines": [...]}`."""
-    lines = [line for line in listed(fields(document).get("loglines")) if isinstance(line, dict)]
+    lines = [line for line in as_list(fields(document).get("loglines")) if isinstance(line, dict)]
     return lines if any(map(recognizes, lines)) else None
 
 

@@ -677,7 +677,7 @@ def failed(entry: Entry, state: LogState) -> list[Said]:
     return [notice(entry, message or readable(entry.data))]
 
 
-def told(entry: Entry, state: LogState) -> list[Said]:
+def system_texts(entry: Entry, state: LogState) -> list[Said]:
     """Read what the system tells the model in the user's role: a command or an agent has ended, a file has changed."""
     ends = settled_by_notice(entry, state)
     said = text(entry.data.get("content")) or text(fields(entry.data.get("kind")).get("type"))
@@ -809,7 +809,7 @@ READERS: dict[str, Reader] = {
     "model.call_failure": notifying("errorMessage"),
     "abort": notifying("reason", ends_turn=True),
     "user.message": user_message,
-    "system.notification": told,
+    "system.notification": system_texts,
     "assistant.message": assistant_message,
     "assistant.reasoning": reasoning,
     **dict.fromkeys(("tool.execution_start", "tool.user_requested"), begun),

@@ -25,13 +25,13 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import (
+    as_list,
     compact_json,
     count,
     fields,
     first_text,
     image_placeholder,
     items,
-    listed,
     milliseconds,
     text,
 )
@@ -133,7 +133,7 @@ _FINISHED = ("success", "error", "cancelled")
 
 def result_of(tool: Record, call_id: str | None) -> ToolResult:
     """Read the result in one of the `toolCalls` of a response."""
-    given = listed(tool.get("result"))
+    given = as_list(tool.get("result"))
     said = "\n".join(map(response_text, given)) if given else plain_text(tool.get("resultDisplay"))
     shell = tool.get("name") == "run_shell_command"
     exit_code = exit_code_of(said, tool.get("resultDisplay")) if shell else None
@@ -223,7 +223,7 @@ def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft
         call = ToolCall(call_id, text(tool.get("name")) or "unknown", tool.get("args", {}))
         calls[f"call.{name}"] = Draft(call, when, record["id"])
         status = tool.get("status")
-        if status in _FINISHED or (status not in _UNFINISHED and listed(tool.get("result"))):
+        if status in _FINISHED or (status not in _UNFINISHED and as_list(tool.get("result"))):
             at = milliseconds(tool.get("timestamp")) or when
             results[f"result.{name}"] = Draft(result_of(tool, call_id), at, record["id"])
     return calls, results
@@ -284,7 +284,7 @@ def parts_of(record: Record, state: LogState) -> Parts:
     kind, when = record.get("type"), milliseconds(record.get("timestamp"))
     if kind not in _MESSAGE_TYPES:
         return {"info": Draft(unknown_record(record, state), when)}
-    content = listed(record.get("content", record.get("parts")))  # `parts` in the fixtures with type `model`
+    content = as_list(record.get("content", record.get("parts")))  # `parts` in the fixtures with type `model`
     if kind in NOTICES:
         return {"info": Draft(Notification(kind, joined_text(content)), when)}
     if kind == "user":

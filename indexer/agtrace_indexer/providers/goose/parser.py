@@ -39,7 +39,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import decode, single
-from agtrace_indexer.logs.discovery import Container, Found
+from agtrace_indexer.logs.discovery import Container, LogFile
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, tables_of
 from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Row
@@ -386,7 +386,7 @@ def logs(container: Container) -> Iterable[LogInside]:
     return [LogInside(log_name(session, repr(session)), f"{stamps.get(session)}/{rest}") for session, *rest in sessions]
 
 
-def rows(found: Found, position: Any) -> Iterator[Row]:
+def rows(found: LogFile, position: Any) -> Iterator[Row]:
     """Yield what is new of a session: facts, messages with their rows of the ledger, other rows of it, and totals."""
     path, name = found.container, found.path[len(found.container) + 1 :]
     columns = tables_of(path, _NEEDED, _WHOSE)

@@ -34,7 +34,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.logs.decoding import single
-from agtrace_indexer.logs.discovery import Container, Found
+from agtrace_indexer.logs.discovery import Container, LogFile
 from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, columns_of
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.kiro import OF_EVENTS
@@ -457,7 +457,7 @@ def logs(container: Container) -> Iterable[LogInside]:
     return [LogInside(name, kept.stamp, kept.size) for name, kept in _kept(container.path).items()]
 
 
-def rows(found: Found, position: Any) -> Iterator[Row]:
+def rows(found: LogFile, position: Any) -> Iterator[Row]:
     """Yield what a conversation says about itself, if that is new, and its exchanges after the last one that was read.
 
     A row that isn't a conversation is returned as it is, and read as an unreadable line.

@@ -49,7 +49,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.logs.decoding import crowded, single
-from agtrace_indexer.logs.discovery import Container, Found, walk
+from agtrace_indexer.logs.discovery import Container, LogFile, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
 from agtrace_indexer.providers.notes import (
@@ -611,7 +611,7 @@ def beginning(data: bytes) -> str:
     return text[: cut.start() if cut else len(text)]
 
 
-def written(record: Record) -> bytes:
+def as_json(record: Record) -> bytes:
     """Return a record as JSON; integers of any length are possible."""
     try:
         return orjson.dumps(record)
@@ -628,7 +628,7 @@ def written(record: Record) -> bytes:
 
 def _logs_in_tree(container: Container) -> Iterable[LogInside]:
     """Yield a log for each session, which has changed if one of its files has, or if there are more or fewer."""
-    heads, messages, parts = {}, dict[str, list[Found]](), dict[str, list[Found]]()
+    heads, messages, parts = {}, dict[str, list[LogFile]](), dict[str, list[LogFile]]()
     for file in container.files:
         match PurePath(file.path[len(container.path) + 1 :]).parts:
             case ("session", _, _):
@@ -646,7 +646,7 @@ def _logs_in_tree(container: Container) -> Iterable[LogInside]:
         yield LogInside(session, _stamp([*own, *shared]), 1 + sum(file.size for file in own))
 
 
-def _id_in(head: Found) -> str:
+def _id_in(head: LogFile) -> str:
     """Return the id in the file of a session, which is its name's unless somebody renamed it."""
     stem = _stem(head)
     with suppress(OSError):
@@ -655,14 +655,14 @@ def _id_in(head: Found) -> str:
     return stem
 
 
-def _stamp(files: Iterable[Found]) -> str:
+def _stamp(files: Iterable[LogFile]) -> str:
     return digest("\n".join(sorted(f"{file.path}/{file.stamp}" for file in files)))
 
 
 # --- what is in one ---
 
 
-def _rows_in_tree(found: Found, position: Any) -> Iterable[Row]:
+def _rows_in_tree(found: LogFile, position: Any) -> Iterable[Row]:
     """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order.
 
     Their numbers count the messages in the order in which they came. The position has them, and the fingerprint of each
@@ -672,36 +672,36 @@ def _rows_in_tree(found: Found, position: Any) -> Iterable[Row]:
     facts: str
     known: dict[str, list[int]]
     facts, known = position or ("", {})
-    files = [*_listed(os.path.join(root, "message", session)).values()]
+    files = [*_json_files(os.path.join(root, "message", session)).values()]
     told = [(info["id"], info.get("role") == "assistant") for info in map(_info, files)]
     present = {known_as(id) for id, _ in told}
     if gone := sorted(known.keys() - present):
         known = {name: about for name, about in known.items() if name in present}
-        yield Row(0, written({"removed": gone}), (facts, known))
+        yield Row(0, as_json({"removed": gone}), (facts, known))
     head = _head(root, session)
     if head is not None and head.stamp != facts:
         facts = head.stamp
-        yield Row(0, written({"session": _content(head)}), (facts, known))
+        yield Row(0, as_json({"session": _content(head)}), (facts, known))
     flat, newest = _flat_parts(root), max((number for number, _ in known.values()), default=0)
     for file, (id, _), past in zip(files, told, followed(assistant for _, assistant in told), strict=True):
-        held = [*(_listed(os.path.join(root, "part", id)).values() if _is_name(id) else ()), *flat.get(id, ())]
+        held = [*(_json_files(os.path.join(root, "part", id)).values() if _is_name(id) else ()), *flat.get(id, ())]
         number, before = known.get(known_as(id), (newest + 1, None))
         if before != (now := print_of(file.stamp, _stamp(held), past)):
             newest, known[known_as(id)] = max(newest, number), [number, now]
             record = {"info": _info(file), "parts": [*_parts(held)], "followed": past}
-            yield Row(number, written(record), (facts, known))
+            yield Row(number, as_json(record), (facts, known))
 
 
-def _info(file: Found) -> Record:
+def _info(file: LogFile) -> Record:
     info = _content(file)
     return {**info, "id": text(info.get("id")) or _stem(file)}
 
 
-def _stem(file: Found) -> str:
+def _stem(file: LogFile) -> str:
     return PurePath(file.path).stem
 
 
-def _parts(files: Iterable[Found]) -> Iterator[Record]:
+def _parts(files: Iterable[LogFile]) -> Iterator[Record]:
     left = LONGEST_MESSAGE
     for file in files:
         with suppress(FileNotFoundError):  # deleted just now
@@ -710,9 +710,9 @@ def _parts(files: Iterable[Found]) -> Iterator[Record]:
             yield {**part, "id": text(part.get("id")) or _stem(file)}
 
 
-def _flat_parts(root: str) -> dict[str, list[Found]]:
+def _flat_parts(root: str) -> dict[str, list[LogFile]]:
     """Return the parts that aren't in a folder of their message, by the message that they name."""
-    found: dict[str, list[Found]] = {}
+    found: dict[str, list[LogFile]] = {}
     folder = os.path.join(root, "part")
     with suppress(OSError), os.scandir(folder) as listing:
         names = sorted(entry.name for entry in listing if entry.name.endswith(".json") and not entry.is_dir())
@@ -722,7 +722,7 @@ def _flat_parts(root: str) -> dict[str, list[Found]]:
     return found
 
 
-def _head(root: str, session: str) -> Found | None:
+def _head(root: str, session: str) -> LogFile | None:
     """Return the file of a session: it is in the folder of its project."""
     with suppress(OSError), os.scandir(os.path.join(root, "session")) as projects:
         folders = sorted(project.path for project in projects)
@@ -735,7 +735,7 @@ def _head(root: str, session: str) -> Found | None:
     return None
 
 
-def _listed(folder: str) -> dict[str, Found]:
+def _json_files(folder: str) -> dict[str, LogFile]:
     """Return the JSON files in a folder in the order of their names, which is that of their ids."""
     files = sorted(walk([folder]), key=attrgetter("path"))
     return {_stem(file): file for file in files if file.oddity is None and file.path.endswith(".json")}
@@ -746,7 +746,7 @@ def _is_name(id: str) -> bool:
     return id not in (".", "..") and "/" not in id and "\0" not in id and os.sep not in id
 
 
-def _content(file: Found, most: int = LONGEST) -> Record:
+def _content(file: LogFile, most: int = LONGEST) -> Record:
     with open_regular(file) as opened:
         data = opened.read(most + 1)
     return fields(value_of(data, file.size if len(data) > most else None))
@@ -889,7 +889,7 @@ def _listing(tables: _Tables) -> Iterator[Question]:
 # --- what is in one ---
 
 
-def rows(found: Found, position: Any) -> Iterable[Row]:
+def rows(found: LogFile, position: Any) -> Iterable[Row]:
     """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order, and
     one of the session's sums.
     """
@@ -915,12 +915,12 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     gone = sorted(known.keys() - present)
     if gone:
         known = {id: print for id, print in known.items() if id in present}
-        yield Row(0, written({"removed": gone}), (facts, known, *summed))
+        yield Row(0, as_json({"removed": gone}), (facts, known, *summed))
     for number, *values in told:
         record = dict(zip(_FACTS.values(), map(_plain, values), strict=False))
         if (now := digest(repr(record))) != facts:
             facts = now
-            yield Row(number, written({"session": record}), (facts, known, *summed))
+            yield Row(number, as_json({"session": record}), (facts, known, *summed))
     for message, data in _read(path, [message for message in messages if known.get(message.known) != message.print]):
         known[message.known] = message.print
         yield Row(message.number, data, (facts, known, *summed))
@@ -928,7 +928,7 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
         totals = dict(zip(_TOTALS.values(), map(_plain, values[len(_FACTS) :]), strict=True))
         sums = print_of(totals, sorted(known.items()))
         if any(totals.values()) and [sums] != summed:
-            yield Row(number, written({"totals": totals}), (facts, known, sums))
+            yield Row(number, as_json({"totals": totals}), (facts, known, sums))
 
 
 def _prints(tables: _Tables, session: str) -> Iterator[Question]:
@@ -1021,7 +1021,7 @@ def _read_batch(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message
         else:
             row = {"id": id, "type": kind, "time_created": at}
             record = {"table": table, "row": row, "data": value_of(*_value(*told))}
-        yield message, written({**record, "followed": message.followed})
+        yield message, as_json({**record, "followed": message.followed})
 
 
 def _parts_of(found: Iterable[tuple[Any, ...]]) -> Iterator[Record]:

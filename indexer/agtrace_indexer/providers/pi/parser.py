@@ -25,17 +25,17 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, SessionFacts
 from agtrace_indexer.events.json_values import (
+    as_list,
     compact_json,
     count,
     fields,
     items,
-    listed,
     milliseconds,
     text,
 )
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import decode
-from agtrace_indexer.logs.discovery import Container, Found
+from agtrace_indexer.logs.discovery import Container, LogFile
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, columns_of, tables_of
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import (
@@ -216,7 +216,7 @@ def read_message(record: Record, state: LogState, speakers: Speakers) -> list[Dr
     if role == "assistant":
         return _response(record, message, time, state)
     if role == "user":
-        kinds = map(block_type, listed(message.get("content")))
+        kinds = map(block_type, as_list(message.get("content")))
         state.unknown += [f"user.{kind}" for kind in kinds if kind not in ("text", "image")]
         payloads: list[Payload] = [*speakers(joined_text(message.get("content")), state)]
     elif isinstance(role, str) and role in _OF_OTHERS:
@@ -231,7 +231,7 @@ def _response(record: Record, message: Record, time: int | None, state: LogState
     synthetic = message.get("model") in MIRRORS or message.get("api") == "openclaw-transcript"
     reason, key = message.get("stopReason"), text(message.get("idempotencyKey")) or ""
     step = None if synthetic else identifier(record.get("id")) or numbered("entry", state)
-    said = [Draft(_said(block, state), time, step) for block in listed(message.get("content")) if block != ""]
+    said = [Draft(_said(block, state), time, step) for block in as_list(message.get("content")) if block != ""]
     if not synthetic:
         note_model(message, state)
         if key.startswith(_OF_CODEX):
@@ -522,7 +522,7 @@ class OpenClaw:
                 yield LogInside(session, "/".join(map(str, rest)))
 
     @staticmethod
-    def rows(found: Found, position: Any) -> Iterator[Row]:
+    def rows(found: LogFile, position: Any) -> Iterator[Row]:
         """Yield the new lines of a session; all of them if those before were rewritten."""
         path, session = found.container, found.path[len(found.container) + 1 :]
         columns = _columns(path)

@@ -21,7 +21,7 @@ from agtrace_schema.events import (
 )
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
-from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, remember, text
+from agtrace_indexer.events.json_values import as_list, count, fields, milliseconds, remember, text
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.gemini.parser import (
@@ -212,15 +212,15 @@ def _step(record: Record, state: LogState) -> tuple[str, bool]:
 
 def first_text(history: Any) -> str:
     """Return the first text in a history of the API."""
-    for content in listed(history):
-        said = joined_text(listed(fields(content).get("parts")))
+    for content in as_list(history):
+        said = joined_text(as_list(fields(content).get("parts")))
         if said.strip():
             return said
     return ""
 
 
 def _parts(record: Record) -> list[Any]:
-    return listed(fields(record.get("message")).get("parts"))
+    return as_list(fields(record.get("message")).get("parts"))
 
 
 def _drafts(payloads: list[Any], record: Record, step: str | None) -> list[Said]:
