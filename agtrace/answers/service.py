@@ -129,14 +129,14 @@ class Service:
         with use_limits(held):
             most = min(most_bytes(origin.client, held.settings.clients), held.settings.max_response_bytes)
             sent = self._sent.before(origin.connection, name, arguments)
-            given = self._ask(self.tools[name], arguments, most, sent)
+            result = self._ask(self.tools[name], arguments, most, sent)
             with suppress(Exception):  # counting answers must never cost one
                 if not counted:
-                    return given
-                self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
+                    return result
+                self._note(name, arguments, result, 1000 * (time.monotonic() - started), origin)
                 if not stopped():  # nobody gets the answer to a cancelled request
-                    self._sent.note(origin.connection, name, arguments, given.value.get("data", {}))
-        return given
+                    self._sent.note(origin.connection, name, arguments, result.value.get("data", {}))
+        return result
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
         size, id, held = len(given.text.encode()), _id(), limits()

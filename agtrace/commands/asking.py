@@ -40,11 +40,11 @@ def usable(*, creates_index: bool = False) -> Settings:
 
     from agtrace.settings import load
 
-    found = load(tell=tell)
+    result = load(tell=tell)
     if not creates_index:
-        _tell_if_absent(found.data_dir)
-    use(found.data_dir)
-    return found
+        _tell_if_absent(result.data_dir)
+    use(result.data_dir)
+    return result
 
 
 @cache
@@ -60,10 +60,10 @@ def _tell_if_absent(data_dir: Path) -> None:
 
 def with_index() -> Settings:
     """Return the settings, as `usable` does, for what is about one's own index. Raises `NoIndex` if there is none."""
-    found = usable()
-    if not found.database.exists():
+    result = usable()
+    if not result.database.exists():
         raise NoIndex
-    return found
+    return result
 
 
 def open_index() -> sqlite3.Connection:
@@ -115,15 +115,15 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
     return answer
 
 
-def _known_project(given: str) -> str:
+def _known_project(result: str) -> str:
     """Return how the index, as it is, knows a project that a person names: as named, or a clone by its remote."""
     from contextlib import closing, suppress
 
     from agtrace.sessions.projects import known_as
 
     with suppress(NoIndex), closing(open_index()) as connection:
-        return known_as(connection, given)
-    return given
+        return known_as(connection, result)
+    return result
 
 
 def list_answer(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:

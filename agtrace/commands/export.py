@@ -100,15 +100,15 @@ def _export_all(path: Path, *, force: bool) -> None:
     tell(f"written to {target}: datasette {target}")
 
 
-def _exported(session: str, wanted: ExportOptions) -> Exported:
+def _exported(session: str, options: ExportOptions) -> Exported:
     from agtrace.conversation.export import export
     from agtrace.sessions.query import find_session
 
     with selected(Filters()) as (connection, _, now, prices, _):
         found = find_session(connection, session)
-        if wanted.form == "otel" and found.started_at is None:
+        if options.form == "otel" and found.started_at is None:
             fail(f"the log of {session} has no times, which spans need; --jsonl has all of it", USAGE)
-        return export(connection, found, wanted, home=str(Path.home()), now=now, prices=prices)
+        return export(connection, found, options, home=str(Path.home()), now=now, prices=prices)
 
 
 def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
@@ -161,7 +161,7 @@ def _resuming(given: str) -> Resuming:
 
     with closing(open_index()) as connection:
         session = find_session(connection, given)
-        found = resuming(connection, session)
-        if found.why_not:
-            fail(f"{short_id(connection, session.uid)} can't be continued: {found.why_not}", TROUBLE)
-    return found
+        result = resuming(connection, session)
+        if result.why_not:
+            fail(f"{short_id(connection, session.uid)} can't be continued: {result.why_not}", TROUBLE)
+    return result

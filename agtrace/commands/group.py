@@ -99,8 +99,8 @@ _MEANT = {
 class _Modules(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         module, function = _COMMANDS[name][1].split(".")
-        found: click.Command = getattr(import_module(f"agtrace.commands.{module}"), function)
-        return found
+        result: click.Command = getattr(import_module(f"agtrace.commands.{module}"), function)
+        return result
 
     def __iter__(self) -> Iterator[str]:
         return iter(_COMMANDS)

@@ -300,7 +300,8 @@ def _roots_lines(roots: list[Root], away: list[str], usual: Collection[str]) -> 
 def _lines_of_root(root: Root) -> Iterator[str]:
     yield f"{root.path} is no longer kept fresh; nothing in it was touched"
     if root.sessions:
-        yield f"{_contents_of_root(root)}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
+        contents = _contents_of_root(root)
+        yield f"{contents}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
 
 
 def _contents_of_root(root: Root) -> str:

@@ -71,7 +71,7 @@ def _serve_http(host: str, port: int, *, with_token: bool) -> None:
     end(serve_http(live, host, port, _tell))
 
 
-def _tell(found: Settings, url: str) -> None:
+def _tell(settings: Settings, url: str) -> None:
     """Show a person at a terminal the lines that add the server to each agent.
 
     The token isn't in them: the shell fetches it into the agent's environment, so no screen, history, argument or
@@ -83,10 +83,10 @@ def _tell(found: Settings, url: str) -> None:
     from agtrace.upkeep.agents import AGENTS
 
     same_place = ""
-    if found.data_dir != platform_data_dir():
-        same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(found.data_dir))} "
+    if settings.data_dir != platform_data_dir():
+        same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(settings.data_dir))} "
     executable = shlex.quote(os.path.abspath(shutil.which("agtrace") or sys.argv[0]))
-    token = f"$({same_place}{executable} mcp --show-token)" if found.http.token else None
+    token = f"$({same_place}{executable} mcp --show-token)" if settings.http.token else None
     lines = "".join(f"  {load().over_http(url, token)}\n" for load in AGENTS.values())
     sys.stderr.write(f"To add this server to an agent, paste its line into a shell, and start it there:\n\n{lines}\n")
     sys.stderr.flush()

@@ -85,10 +85,10 @@ class Tokens(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
-        found = _TOKENS.fullmatch(str(value).strip().replace(",", ""))
-        if found is None:
+        match = _TOKENS.fullmatch(str(value).strip().replace(",", ""))
+        if match is None:
             self.fail(f"expected a number such as 50000, 50k or 1.5M, got {value!r}", param, ctx)
-        return round(float(found["number"]) * _SIZES[found["unit"].lower()])
+        return round(float(match["number"]) * _SIZES[match["unit"].lower()])
 
 
 class Span(click.ParamType[tuple[int | None, int | None]]):
@@ -103,10 +103,10 @@ class Span(click.ParamType[tuple[int | None, int | None]]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int | None, int | None]:
         """Return the first and the last number; None for one that isn't given."""
-        found = _LINES.fullmatch(value)
-        if found is None or value == ":":
+        match = _LINES.fullmatch(value)
+        if match is None or value == ":":
             self.fail(f"expected {self._noun} such as 10:20, 10:, :20 or 10, got {value!r}", param, ctx)
-        named = (found["one"] or found["first"], found["one"] or found["last"])
+        named = (match["one"] or match["first"], match["one"] or match["last"])
         first, last = (int(number) if number else None for number in named)
         below = any(number is not None and number < self._lowest for number in (first, last))
         if below or (first is not None and last is not None and last < first):
@@ -184,11 +184,11 @@ def _use_settings(command: Command) -> Command:
     return cast(Command, run)
 
 
-def without_secret(_ctx: click.Context | None, _param: click.Parameter | None, given: str | None) -> str | None:
+def without_secret(_ctx: click.Context | None, _param: click.Parameter | None, result: str | None) -> str | None:
     """Return an argument; one that holds a secret is refused, as every user of the machine can read it."""
-    if given and _SECRET.search(given):
+    if result and _SECRET.search(result):
         raise click.UsageError("everybody can read an argument: keep passwords in ~/.pgpass, a token in a variable")
-    return given
+    return result
 
 
 def put_on_top(config: str | None, settings: Iterable[str]) -> None:
@@ -227,13 +227,13 @@ def index_options(command: Command) -> Command:
     return _with(options, command)
 
 
-def _here(given: str | None) -> str | None:
+def _here(result: str | None) -> str | None:
     """Return the project that a user names; a folder that starts with a dot becomes the root of its project."""
-    if given is None or not given.startswith("."):
-        return given
+    if result is None or not result.startswith("."):
+        return result
     from agtrace_indexer.index.projects import project_root
 
-    return project_root(os.path.abspath(given))
+    return project_root(os.path.abspath(result))
 
 
 def list_options(command: Command) -> Command:

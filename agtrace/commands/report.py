@@ -208,16 +208,16 @@ def parted(place: str) -> tuple[Path, tuple[int, int] | None]:
     """Part FILE:LINE or FILE:FIRST-LAST; a file whose name looks like this is meant itself if it is there."""
     if Path(place).exists():
         return Path(place), None
-    found = _PLACE.fullmatch(place)
-    if found is None:
+    match = _PLACE.fullmatch(place)
+    if match is None:
         file, colon, line = place.rpartition(":")
         if colon and Path(file).is_file():
             fail(f"expected FILE:10 or FILE:10-20, got {line!r} in place of the line", USAGE)
         return Path(place), None
-    first, last = int(found["first"]), int(found["last"] or found["first"])
+    first, last = int(match["first"]), int(match["last"] or match["first"])
     if first < 1 or last < first:
         fail("lines are counted from 1, the lower number first: FILE:10 or FILE:10-20", USAGE)
-    return Path(found["file"]), (first, last)
+    return Path(match["file"]), (first, last)
 
 
 _NAMED = 5

@@ -262,8 +262,8 @@ def _place(place: str) -> tuple[str, tuple[int, int] | None]:
     session_id, colon, event = place.rpartition(":")
     if not colon:
         return place, None
-    found = _EVENTS.fullmatch(event)
-    span = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    match = _EVENTS.fullmatch(event)
+    span = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if span[0] > span[1]:
         from agtrace.text.lines import name_in_sentence
 

@@ -87,8 +87,8 @@ class Cleaner:
 
 def home_in(folder: str | None) -> str | None:
     """Return the home folder that a path is in, judged by its form; None if it is in none."""
-    found = _HOME.match(folder or "")
-    return found[0] if found else None
+    match = _HOME.match(folder or "")
+    return match[0] if match else None
 
 
 def in_words(masked: Mapping[str, int]) -> str:
@@ -110,5 +110,5 @@ def _kind(kind: str) -> str:
     return name if name[-1:] != "s" else f"{name} entry"
 
 
-def _tilde(found: re.Match[str]) -> str:
-    return "-~" if found["name"] else "~"
+def _tilde(match: re.Match[str]) -> str:
+    return "-~" if match["name"] else "~"

@@ -25,12 +25,12 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 def environment(*templates: Path) -> Environment:
     """Return an environment for the templates in some folders, in which every text is escaped."""
-    found = Environment(
+    result = Environment(
         loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    found.globals["zone"] = zone
-    return found
+    result.globals["zone"] = zone
+    return result
 
 
 def source_hash(text: str) -> str:
@@ -85,8 +85,8 @@ def fit_for_the_page(value: Json) -> Json:
     return redact_json(in_texts(value, visible))
 
 
-def _symbol(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"

@@ -123,7 +123,7 @@ class Exported(Struct, frozen=True):
 def export(
     connection: sqlite3.Connection,
     session: Session,
-    wanted: ExportOptions,
+    options: ExportOptions,
     *,
     home: str,
     now: float,
@@ -133,18 +133,18 @@ def export(
 
     Raises `InvalidRange` for turns that the session doesn't have.
     """
-    part = part_of(connection, session, wanted.turns)
+    part = part_of(connection, session, options.turns)
     homes = (home, home_in(session.cwd), home_in(session.root_path))
-    cleaner = Cleaner(homes, of_anybody=True, verbatim=wanted.form is Form.JSONL)
-    if wanted.form is Form.JSONL:
+    cleaner = Cleaner(homes, of_anybody=True, verbatim=options.form is Form.JSONL)
+    if options.form is Form.JSONL:
         return Exported(_fitting(lines(connection, session, part, cleaner)), cleaner.masked)
-    if wanted.form is Form.OTEL:
+    if options.form is Form.OTEL:
         return Exported(_fitting(spans(connection, session, part, cleaner)), cleaner.masked)
     about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), now=now, prices=prices)
-    images = None if wanted.images_of is None else partial(images_of, wanted.images_of, session.path)
+    images = None if options.images_of is None else partial(images_of, options.images_of, session.path)
     every = items(connection, session, part, cleaner, images)
-    if wanted.form is Form.MARKDOWN:
-        body = _fitting(markdown.body(about, every, thinking=wanted.thinking, tools=wanted.tools))
+    if options.form is Form.MARKDOWN:
+        body = _fitting(markdown.body(about, every, thinking=options.thinking, tools=options.tools))
         return Exported(chain(markdown.head(about, cleaner.masked), body), cleaner.masked)
     from agtrace.conversation import html
 

@@ -179,12 +179,12 @@ def score(session: Examination, agents: Sequence[Examination] = ()) -> Score:
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
-def _unscored(session: Examination, calls: int, found: Iterable[Insight]) -> str | None:
+def _unscored(session: Examination, calls: int, insights: Iterable[Insight]) -> str | None:
     if session.untold:
         return "its log doesn't say how its tool calls ended"
     if calls or session.ending.ending not in ("finished", "question_left", "unknown"):
         return None
-    if any(insight.severity != "Info" for insight in found):
+    if any(insight.severity != "Info" for insight in insights):
         return None
     if session.ending.ending == "unknown":
         return "no tool was called, and how it ended isn't known"

@@ -65,19 +65,19 @@ def examine_all(
 
     `how` has the further arguments of `examine`. `note` is called with how many sessions are done, and their number.
     """
-    found: dict[int, Examination] = {}
+    result: dict[int, Examination] = {}
     if cores > 1:
         ids = [one.id for one in chosen]
         portions = [tuple(ids[start : start + _PORTION]) for start in range(0, len(ids), _PORTION)]
         with Crew(portions, cores, partial(_examined_by, how), __name__, str(path_of(connection))) as workers:
             for _, answer in workers.answers():
-                found |= answer
-                note(len(found), len(chosen))
+                result |= answer
+                note(len(result), len(chosen))
     for one in chosen:
-        if one.id not in found:
-            found[one.id] = examine(connection, one, **how)
-            note(len(found), len(chosen))
-    return found
+        if one.id not in result:
+            result[one.id] = examine(connection, one, **how)
+            note(len(result), len(chosen))
+    return result
 
 
 def _examined_by(how: dict[str, Any], worker: Popen[bytes], ids: Sequence[int]) -> dict[int, Examination]:
@@ -85,10 +85,10 @@ def _examined_by(how: dict[str, Any], worker: Popen[bytes], ids: Sequence[int]) 
     pickle.dump((ids, how), worker.stdin)
     worker.stdin.flush()
     try:
-        found: dict[int, Examination] = pickle.load(worker.stdout)
+        result: dict[int, Examination] = pickle.load(worker.stdout)
     except (EOFError, pickle.UnpicklingError) as error:
         raise OSError("the worker died") from error
-    return found
+    return result
 
 
 def serve(database: Path, portions: BinaryIO, answers: BinaryIO) -> None:

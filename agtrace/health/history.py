@@ -42,8 +42,8 @@ def derived(find: Callable[[History], T]) -> Callable[[History], T]:
     def kept(history: History) -> T:
         if find.__name__ not in history.derived:
             history.derived[find.__name__] = find(history)
-        found: T = history.derived[find.__name__]
-        return found
+        result: T = history.derived[find.__name__]
+        return result
 
     return kept
 
@@ -359,12 +359,12 @@ class _Reading:
             for row in self._events
             if EVENT_TYPE_CODES[row.type] not in (EventType.TOOL_CALL, EventType.TOKEN_USAGE, EventType.REASONING)
         }
-        found = {}
+        result = {}
         for first, block in histories.texts(self._connection, self._row):
             for number in range(len(block.ends)):
                 if first + number in wanted:
-                    found[first + number] = _Text.of(block.text(number))
-        return found
+                    result[first + number] = _Text.of(block.text(number))
+        return result
 
     def _touched(self) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
         reads: dict[int, list[str]] = defaultdict(list)

@@ -190,8 +190,8 @@ class CachingReader:
         """Return the object of this class that is cached until the index is opened anew; create it if necessary."""
         if kind not in self._kept:
             self._kept[kind] = kind()
-        found: Kept = self._kept[kind]
-        return found
+        result: Kept = self._kept[kind]
+        return result
 
     def close(self) -> None:
         """Forget everything: the next request opens the index anew."""

@@ -23,10 +23,10 @@ from agtrace.text.lines import repeated
 _LONGEST_NAME = 60
 
 
-def _without_nul(given: str) -> str:
-    if "\0" in given:
+def _without_nul(result: str) -> str:
+    if "\0" in result:
         raise ValueError("no NUL character is allowed")
-    return given
+    return result
 
 
 _NoNul = AfterValidator(_without_nul)

@@ -57,12 +57,12 @@ def configured(environment: Mapping[str, str] | None = None) -> Configured:
 
 def _translated(values: Mapping[str, str]) -> dict[str, str]:
     """Return what other names set as our own variables; an endpoint that is set to nothing is none."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, key in reversed(OTHER_NAMES.items()):
         if name in values:
             text = values[name].strip()
-            found[variable(key)] = "none" if key == "pruner.endpoint" and not text else text
-    return found
+            result[variable(key)] = "none" if key == "pruner.endpoint" and not text else text
+    return result
 
 
 def _in_own_words(problem: str, values: Mapping[str, str]) -> str:

@@ -72,10 +72,10 @@ class Pruners:
         if settings.endpoint == BUILT_IN:
             work = partial(focus, text, question, first_line=first_line, clock=time.thread_time)
             async with self._places:
-                found = await anyio.to_thread.run_sync(work)
-            if isinstance(found, Unfocused) and found.reason == "too_slow":
+                result = await anyio.to_thread.run_sync(work)
+            if isinstance(result, Unfocused) and result.reason == "too_slow":
                 raise PrunerFailed("timeout", "the built-in pruner took too long")
-            return found
+            return result
         try:
             with anyio.fail_after(settings.timeout_ms / 1000):
                 async with self._places:

@@ -158,13 +158,15 @@ def _masked(output: Output) -> str:
     return redact(f"{output.inside}\n{output.text}" if output.inside else output.text)
 
 
-def _failure_answer(app: AppState, trace: RequestTrace, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
+def _failure_answer(
+    app: AppState, trace: RequestTrace, request: Arguments, failure: ToolFailed
+) -> types.CallToolResult:
     """Return the answer of a tool that failed, with what it gave until then.
 
     A question to that is answered by the built-in pruner: an agent often asks why something failed.
     """
     text, message = redact(failure.output.text if failure.output else ""), redact(failure.message)
-    room, question = limits_of(wanted.mode), wanted.context_focus_question
+    room, question = limits_of(request.mode), request.context_focus_question
     pruning = Pruning(reason="no_question" if question is None else "not_prunable")
     given = fitted(text, room)
     if question is not None and text:
@@ -194,9 +196,9 @@ def _ineligible(settings: Pruner, question: str | None, text: str) -> tuple[str,
 
 
 async def _pruned(
-    app: AppState, trace: RequestTrace, wanted: Arguments, text: str, first_line: int
+    app: AppState, trace: RequestTrace, request: Arguments, text: str, first_line: int
 ) -> tuple[Pruning, str | None]:
-    settings, question = limits().settings.pruner, wanted.context_focus_question
+    settings, question = limits().settings.pruner, request.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:
         condition, reason = skipped
@@ -228,13 +230,13 @@ async def _pruned(
 def _answer(
     app: AppState,
     trace: RequestTrace,
-    wanted: Arguments,
+    request: Arguments,
     output: Output,
     text: str,
     pruning: Pruning,
     pruned: str | None,
 ) -> types.CallToolResult:
-    room = limits_of(wanted.mode)
+    room = limits_of(request.mode)
     if pruned is None:
         given = fitted(text, room, first_line=output.first_line, failing=trace.tool != "grep")
         given = given if given.text else FittedText(_NOTHING.get(trace.tool, ""), 0, False)

@@ -86,8 +86,8 @@ class _Key:
         self.begun, self._end = b"", b""
 
     def pass_by(self, piece: bytes) -> None:
-        for found in _KEY.finditer(self._end + piece):
-            self.begun = found[0] if found[1] == b"BEGIN" else b""
+        for match in _KEY.finditer(self._end + piece):
+            self.begun = match[0] if match[1] == b"BEGIN" else b""
         self._end = piece[-_LONGEST_MARK:]
 
 
@@ -380,13 +380,13 @@ class _Lines:
                 self._begun = record + b"\n"  # a path with a line end
             return
         self._begun = b""
-        found = _RECORD.fullmatch(rest)
-        if found is None:
+        match = _RECORD.fullmatch(rest)
+        if match is None:
             return
         if path != self._path:
             self._end_file()
             self._path = path
-        self._line(int(found[1]), found[2] == b":", found[3])
+        self._line(int(match[1]), match[2] == b":", match[3])
 
     def _line(self, number: int, matches: bool, line: bytes) -> None:
         if matches and self.matches == self._most:

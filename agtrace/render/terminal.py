@@ -29,10 +29,10 @@ class _Output(Console):
     @property
     def size(self) -> ConsoleDimensions:
         """The columns and lines of the terminal, or of what stands in for it."""
-        known = super().size
+        result = super().size
         if self.is_terminal:
-            return known
-        return ConsoleDimensions(shutil.get_terminal_size((UNCUT, known.height)).columns, known.height)
+            return result
+        return ConsoleDimensions(shutil.get_terminal_size((UNCUT, result.height)).columns, result.height)
 
     @size.setter
     def size(self, _: tuple[int, int]) -> None:

@@ -170,12 +170,12 @@ def deeds(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     ]
 
 
-def detectors(found: Iterable[Sequence[Insight]]) -> list[ReportedDetector]:
+def detectors(insights: Iterable[Sequence[Insight]]) -> list[ReportedDetector]:
     """Return how often each detector found something, given the findings of each session, the most frequent first."""
     sessions: Counter[str] = Counter()
     findings: Counter[tuple[str, Lens]] = Counter()
     critical: Counter[str] = Counter()
-    for of_session in found:
+    for of_session in insights:
         sessions.update({one.detector for one in of_session})
         findings.update((one.detector, one.lens) for one in of_session)
         critical.update(one.detector for one in of_session if one.severity == "Critical")

@@ -86,10 +86,10 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
     return found, unsolved
 
 
-def _general(told: Experience) -> tuple[str, str] | None:
+def _general(experience: Experience) -> tuple[str, str] | None:
     """Return the remedy if it is one whatever the error: a command without its wrapper, a formatter before a check."""
-    if told.way is not None and (told.how == "before" or told.way.startswith(("with ", "without "))):
-        return told.what, told.way
+    if experience.way is not None and (experience.how == "before" or experience.way.startswith(("with ", "without "))):
+        return experience.what, experience.way
     return None
 
 
@@ -159,11 +159,11 @@ def _what_worked(cases: Sequence[Case]) -> Case | None:
     return max(same, key=lambda case: case.told.at)
 
 
-def _advice(told: Experience, worked: str) -> str:
-    error = told.line.removesuffix(".").removesuffix(":")
-    if told.how == "before":
-        return f"Before `{told.tried}`, run `{worked}`: otherwise it fails with “{error}”."
-    return f"Instead of `{told.tried}`, run `{worked}`: the first fails with “{error}”."
+def _advice(experience: Experience, worked: str) -> str:
+    error = experience.line.removesuffix(".").removesuffix(":")
+    if experience.how == "before":
+        return f"Before `{experience.tried}`, run `{worked}`: otherwise it fails with “{error}”."
+    return f"Instead of `{experience.tried}`, run `{worked}`: the first fails with “{error}”."
 
 
 def _reference(connection: sqlite3.Connection, session: Session, event: int) -> str:

@@ -359,7 +359,7 @@ def examine_all(
             agents_of[top_of[row.id]].append(Examined(row, short_id(connection, row.uid), found[row.id]))
     used = usage_of(connection, asked.prices, top_of)
     projects = labels(connection)
-    seen = []
+    result = []
     for family in chosen:
         id, agents = family.row.id, agents_of[family.row.id]
         own = Examined(family.row, short_id(connection, family.row.uid), found[id])
@@ -371,17 +371,17 @@ def examine_all(
         tally = _tally(family, analysis, [own, *agents], together)
         project = None if family.row.project_id is None else projects[family.row.project_id]
         shown = _shown(family, analysis, tally, project, own.health.timeline)
-        seen.append(ExaminedSession(tally, shown, analysis.insights, own.health.experiences))
-    return seen
+        result.append(ExaminedSession(tally, shown, analysis.insights, own.health.experiences))
+    return result
 
 
 def _shown(
-    family: Family, found: Analysis, tally: Tally, project: str | None, times: Timeline | None
+    family: Family, analysis: Analysis, tally: Tally, project: str | None, times: Timeline | None
 ) -> ReportedSession:
     row = family.row
     ended = believable(row.ended_at)
     return ReportedSession(
-        session_id=found.session_id,
+        session_id=analysis.session_id,
         provider=row.provider,
         kind=shown_kind(row),
         project=project,
@@ -389,10 +389,10 @@ def _shown(
         start_time=iso(family.started_at),
         duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
         active_seconds=row.active_ms // 1000 if family.started_at else None,
-        ending=found.ending,
-        score=found.score,
-        unscored=found.unscored,
-        parts=found.parts,
+        ending=analysis.ending,
+        score=analysis.score,
+        unscored=analysis.unscored,
+        parts=analysis.parts,
         turns=row.turn_count,
         tool_calls=tally.tool_calls,
         failed_calls=tally.failed_calls,
@@ -401,12 +401,12 @@ def _shown(
         cost_usd=tally.usage.cost,
         cost_made=tally.usage.cost_made,
         model=row.model and one_line(row.model, LABEL),
-        agents=found.agents,
-        insights=_insights_to_show(found.insights),
-        total_insights=len(found.insights),
-        detectors=Counter(insight.detector for insight in found.insights),
-        severities=Counter(insight.severity for insight in found.insights),
-        time=found.time,
+        agents=analysis.agents,
+        insights=_insights_to_show(analysis.insights),
+        total_insights=len(analysis.insights),
+        detectors=Counter(insight.detector for insight in analysis.insights),
+        severities=Counter(insight.severity for insight in analysis.insights),
+        time=analysis.time,
         timeline=times,
     )
 
@@ -420,16 +420,16 @@ def _insights_to_show(insights: Sequence[Insight]) -> list[Insight]:
     return [insights[place] for place in sorted([*worst.values(), *others][:INSIGHTS])]
 
 
-def _tally(family: Family, found: Analysis, every: Sequence[Examined], usage: Usage) -> Tally:
+def _tally(family: Family, analysis: Analysis, every: Sequence[Examined], usage: Usage) -> Tally:
     """Return the tally of a session, from the examinations of it and its sub-agents."""
     return Tally(
         started_at=family.started_at,
-        score=found.score,
-        ending=found.ending.ending,
+        score=analysis.score,
+        ending=analysis.ending.ending,
         tool_calls=sum(one.row.tool_calls for one in every),
         failed_calls=sum(one.row.failed_calls for one in every),
         corrections=every[0].health.corrections,
-        loops=any(insight.lens == "Loops" for insight in found.insights),
+        loops=any(insight.lens == "Loops" for insight in analysis.insights),
         usage=usage,
     )
 

@@ -260,19 +260,19 @@ def _find_authors(
     in_clones: bool,
 ) -> _Known:
     """Find the authors of a file's lines, also under the names that it had before if it was renamed in git."""
-    found = _Known(connection, uses, content, _authors(content, uses.file_edits), names=labels(connection))
+    result = _Known(connection, uses, content, _authors(content, uses.file_edits), names=labels(connection))
     if content.lines is None:
-        return found
+        return result
     first, last = lines or (1, len(content.lines))
-    missing = None in found.authors[first - 1 : last]
+    missing = None in result.authors[first - 1 : last]
     if lines is not None or missing:
-        found.tracked = tracked(Path(path))
-    if missing and found.tracked is not None:
-        former = [os.path.join(found.tracked.root, name) for name in former_names(found.tracked)]
+        result.tracked = tracked(Path(path))
+    if missing and result.tracked is not None:
+        former = [os.path.join(result.tracked.root, name) for name in former_names(result.tracked)]
         if former:
-            found.uses = uses_of(connection, [path, *former], in_clones=in_clones)
-            found.authors = _authors(content, found.uses.file_edits)
-    return found
+            result.uses = uses_of(connection, [path, *former], in_clones=in_clones)
+            result.authors = _authors(content, result.uses.file_edits)
+    return result
 
 
 def _authors(content: _Content, file_edits: Sequence[FileEdit]) -> list[Author | None]:

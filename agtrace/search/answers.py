@@ -240,7 +240,7 @@ def _matches(
     best: bool,
 ) -> list[tuple[RankedEvent, EventPreview]]:
     """Return the best hits of a session, each text once, a call and its result as one."""
-    shown: list[tuple[RankedEvent, EventPreview]] = []
+    result: list[tuple[RankedEvent, EventPreview]] = []
     seen: set[int] = set()
     told: list[frozenset[str]] = []
     for hit in hits:
@@ -248,7 +248,7 @@ def _matches(
             break
         event = opened(connection, hit.session, hit.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
-        answers = sum(match.event_type == EventType.MESSAGE for _, match in shown)
+        answers = sum(match.event_type == EventType.MESSAGE for _, match in result)
         room = _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
         match = _match(
             connection, session, event, ranked, query if hit.id in ranked.literal else "", room if best else TEXT
@@ -259,10 +259,10 @@ def _matches(
             continue
         seen |= pair
         told.append(content)
-        shown.append((hit, match))
-        if len(shown) == most:
+        result.append((hit, match))
+        if len(result) == most:
             break
-    return shown
+    return result
 
 
 def _match(
@@ -424,15 +424,15 @@ def previews(
     listed = {(hit.session_row, hit.event_index) for hit in hits}
     events_found = [events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     rows = {session.id: session for session in sessions.in_rows(connection, {hit.session_row for hit in hits})}
-    shown = []
+    result = []
     for event in with_texts(connection, events_found):
         session = rows[event.row.session_row]
         hit = preview(connection, session, event, matcher.matched(event.text, deadline))
         if (session.id, hit.result_event) in listed:
             hit = replace(hit, error=None, result=None)
-        shown.append(replace(hit, project=names.get(session.project_id or 0)))
+        result.append(replace(hit, project=names.get(session.project_id or 0)))
     if not isinstance(found, SessionHits):
-        return shown
+        return result
     users = people_of(connection, [*rows])
     return [
         replace(
@@ -443,5 +443,5 @@ def previews(
             start_time=iso(rows[hit.session_row].started_at),
             hits=found.counts[hit.session_row],
         )
-        for hit, match in zip(hits, shown, strict=True)
+        for hit, match in zip(hits, result, strict=True)
     ]

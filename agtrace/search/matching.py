@@ -137,8 +137,8 @@ class Matches:
     def _first(self, text: str, deadline: Deadline) -> str | None:
         """Return the first match. What takes long is left to a process of its own, which can be stopped."""
         try:
-            found = self._pattern.search(text, timeout=min(deadline.left, _ALONE), concurrent=True)
-            return found and found[0]
+            match = self._pattern.search(text, timeout=min(deadline.left, _ALONE), concurrent=True)
+            return match and match[0]
         except TimeoutError:
             deadline.check()
         request: bytes | None = json.dumps([self._pattern.pattern, text]).encode()
@@ -220,10 +220,10 @@ def required_literal(pattern: str) -> bytes:
     if any(sign in plain for sign in ("|", "(", "\\", "[", "]")):
         return b""
     plainest: list[str] = []
-    for found in _LITERAL.finditer(plain):
-        optional = plain[found.end() : found.end() + 1] in ("?", "*", "{")
-        piece = found[0][:-1] if optional else found[0]
-        before = plain[: found.start()]
+    for match in _LITERAL.finditer(plain):
+        optional = plain[match.end() : match.end() + 1] in ("?", "*", "{")
+        piece = match[0][:-1] if optional else match[0]
+        before = plain[: match.start()]
         if piece.isascii() and not ("{" in before and before.rfind("{") > before.rfind("}")):
             plainest += _FOLDED_FROM_BEYOND_ASCII.split(piece)
     longest = max(plainest, key=len, default="")

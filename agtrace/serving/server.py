@@ -161,11 +161,11 @@ class RequestThreads:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_report, context)
-                given = await anyio.to_thread.run_sync(
+                result = await anyio.to_thread.run_sync(
                     ask, name, arguments, origin_of(context), counted, limiter=threads, abandon_on_cancel=True
                 )
                 group.cancel_scope.cancel()
-            return given
+            return result
         finally:
             stop.set()
 
@@ -230,8 +230,8 @@ def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
 
     async def rows(tool: str, key: str, context: Request, **arguments: Any) -> list[dict[str, Any]]:
         answer = await (await at_desk()).ask(tool, arguments, context, False)
-        found: list[dict[str, Any]] = answer.value.get("data", {}).get(key, [])
-        return found
+        result: list[dict[str, Any]] = answer.value.get("data", {}).get(key, [])
+        return result
 
     async def call_tool(context: Request, params: types.CallToolRequestParams) -> types.CallToolResult:
         at = await at_desk()

@@ -34,12 +34,12 @@ def touched_files(
     connection: sqlite3.Connection, session: Session, *, same_project: bool, then: Snapshot = NOW
 ) -> dict[str, Access]:
     """Return the files of a session, keyed so that sessions of one project can be compared."""
-    found: dict[str, Access] = {}
+    result: dict[str, Access] = {}
     for name, reads, writes in files.touched(connection, session.id, then):
         path = file_key(name, session.cwd, checkout_of(session) if same_project else None)
-        before = found.get(path, Access(0, 0))
-        found[path] = Access(before.reads + reads, before.writes + writes)
-    return found
+        before = result.get(path, Access(0, 0))
+        result[path] = Access(before.reads + reads, before.writes + writes)
+    return result
 
 
 def file_key(path: str, cwd: str | None, checkout: str | None) -> str:

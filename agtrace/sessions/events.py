@@ -300,13 +300,13 @@ def _arguments(arguments: Any, query: str) -> Any:
     }
     matching = [key for key, text in texts.items() if _fold(query) in _fold(text)]
     others = [key for key in texts if key not in matching][: 1 if matching else None]
-    shown: dict[str, str] = {}
+    result: dict[str, str] = {}
     for key in [*matching, *others][:_ARGUMENTS_SHOWN]:
-        room = _ARGUMENTS_WITH_MATCH if query and matching and not shown else _ARGUMENTS
-        shown[one_line(key, 50)] = excerpt(texts[key], query, room)
-        if sum(map(len, shown.values())) > PREVIEW:
+        room = _ARGUMENTS_WITH_MATCH if query and matching and not result else _ARGUMENTS
+        result[one_line(key, 50)] = excerpt(texts[key], query, room)
+        if sum(map(len, result.values())) > PREVIEW:
             break
-    return shown
+    return result
 
 
 def _fold(text: str) -> str:

@@ -263,10 +263,10 @@ def _checked(value: Any, kind: type[_P], place: str) -> _P:
         return convert(value, kind, str_keys=True)
     except ValidationError as error:
         why, _, within = str(error).partition(" - at `$")
-        named = re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", why)
-        where = f"{place}{within.rstrip('`')}{f'.{named[2]}' if named else ''}".removeprefix(".")
-        if named:
-            why = "is missing" if named[1].startswith("missing") else "is unknown"
+        match = re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", why)
+        where = f"{place}{within.rstrip('`')}{f'.{match[2]}' if match else ''}".removeprefix(".")
+        if match:
+            why = "is missing" if match[1].startswith("missing") else "is unknown"
         raise ValidationError(f"{where}: {why}" if where else why) from None
 
 

@@ -50,8 +50,8 @@ class Reference(NamedTuple):
 def parse(text: str) -> Reference:
     """Parse a reference. Raises `InvalidArtifactRef` if it has none of the known forms."""
     for kind, form in _FORMS.items():
-        if found := form.fullmatch(text.strip()):
-            parts = found.groupdict()
+        if match := form.fullmatch(text.strip()):
+            parts = match.groupdict()
             place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
             first, last = parts.get("first"), parts.get("last")
             lines = None if first is None else (int(first), int(last or first))
@@ -167,9 +167,9 @@ class Resuming(Struct, frozen=True):
         )
 
 
-def resuming(connection: sqlite3.Connection, asked: Session) -> Resuming:
+def resuming(connection: sqlite3.Connection, session: Session) -> Resuming:
     """Return how a session is continued; a sub-agent, in the session that started it."""
-    found = asked
+    found = session
     while found.kind == "subagent" and found.parent_session is not None:
         (found,) = sessions.in_rows(connection, [found.parent_session])
     agent = AGENTS[found.provider]
@@ -179,5 +179,5 @@ def resuming(connection: sqlite3.Connection, asked: Session) -> Resuming:
     elif found.kind == "subagent":
         why_not = "its parent is unknown"
     command = [] if why_not else [agent.command, *agent.resumes, found.own_id]
-    parent_of = None if asked is found else short_id(connection, asked.uid)
+    parent_of = None if session is found else short_id(connection, session.uid)
     return Resuming(command, found.cwd, bool(found.gone), parent_of, why_not)

@@ -65,12 +65,12 @@ def excerpt(text: str, words: Sequence[str], most: int) -> str:
 
     If there is much room and a rare word stands elsewhere, the line has two parts. Secrets are masked before cutting.
     """
-    seen = " ".join(without_controls(redact(text[:LOOKED_AT])).split())
-    if len(seen) <= max(min(most * _LITTLE, LONGEST), most):
-        return seen
-    found = list(stems_in(seen, words))
+    result = " ".join(without_controls(redact(text[:LOOKED_AT])).split())
+    if len(result) <= max(min(most * _LITTLE, LONGEST), most):
+        return result
+    found = list(stems_in(result, words))
     parts = _two(found, most) if most >= _TWO else []
-    return _excerpt(seen, [_bounds(seen, *part) for part in parts or [(_best_place(found, most).start, most)]])
+    return _excerpt(result, [_bounds(result, *part) for part in parts or [(_best_place(found, most).start, most)]])
 
 
 def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
@@ -87,12 +87,12 @@ def _begins(text: str, at: int) -> bool:
     return not (before.isalnum() and first.isascii()) or (first.isupper() and not before.isupper())
 
 
-def _best_place(found: Sequence[re.Match[str]], most: int) -> _Place:
+def _best_place(matches: Sequence[re.Match[str]], most: int) -> _Place:
     """Where a part of this length begins that holds the most different words; 0 where none stands."""
     within: deque[tuple[int, str]] = deque()
     held = Counter[str]()
     best = _Place(0, frozenset())
-    for match in found:  # `within` is what the part that ends here can hold
+    for match in matches:  # `within` is what the part that ends here can hold
         within.append((match.start(), match[0].casefold()))
         held[within[-1][1]] += 1
         while within[0][0] <= match.start() - most * 4 // 5:
@@ -105,15 +105,17 @@ def _best_place(found: Sequence[re.Match[str]], most: int) -> _Place:
     return best
 
 
-def _two(found: Sequence[re.Match[str]], most: int) -> list[tuple[int, int]]:
+def _two(matches: Sequence[re.Match[str]], most: int) -> list[tuple[int, int]]:
     """Where two parts begin, and how long they are, the second one with words that the first one lacks.
 
     Empty if there are no such words, or if they stand so near that one part holds them, too.
     """
     length = round(most * _FIRST_OF_TWO)
-    best = _best_place(found, length)
-    often = Counter(match[0].casefold() for match in found)
-    lacked = [match for match in found if match[0].casefold() not in best.words and often[match[0].casefold()] <= _RARE]
+    best = _best_place(matches, length)
+    often = Counter(match[0].casefold() for match in matches)
+    lacked = [
+        match for match in matches if match[0].casefold() not in best.words and often[match[0].casefold()] <= _RARE
+    ]
     if not lacked:
         return []
     second = _best_place(lacked, most - length)
@@ -125,13 +127,13 @@ def _two(found: Sequence[re.Match[str]], most: int) -> list[tuple[int, int]]:
 def _bounds(text: str, place: int, most: int) -> tuple[int, int]:
     """Return where a part begins and ends: with sentences if these do so nearby, else between words."""
     start = max(place - round(most * _BEFORE), 0)
-    ends = [found.end() for found in _SENTENCE.finditer(text, max(start - _ALIGNED, 0), place)]
+    ends = [match.end() for match in _SENTENCE.finditer(text, max(start - _ALIGNED, 0), place)]
     if start:
         start = ends[-1] if ends else text.find(" ", start) + 1
     last = min(start + most, len(text))
     if last == len(text):
         return start, last
-    whole = [found.end() - 1 for found in _END.finditer(text, start + round(most * _ENDING), last)]
+    whole = [match.end() - 1 for match in _END.finditer(text, start + round(most * _ENDING), last)]
     between = text.rfind(" ", start + most // 2, last)
     return start, whole[-1] if whole else between if between > 0 else last
 
@@ -425,8 +427,8 @@ def failure_text(provider: str, result: StoredEvent) -> str:
 
 def human_words(refusal: str) -> str | None:
     """Return what the human said when refusing a call, if anything; the rest of such a text is always the same."""
-    found = _SAID.search(refusal)
-    return found[1] if found else None
+    match = _SAID.search(refusal)
+    return match[1] if match else None
 
 
 def _holds(text: str, words: Sequence[str]) -> bool:

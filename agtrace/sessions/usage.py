@@ -162,14 +162,14 @@ def model_totals(name: str, usage: Usage) -> ModelTotals:
 
 def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -> dict[int, Usage]:
     """Return the usage of some sessions, summed by `among.by`."""
-    found: dict[int, Usage] = defaultdict(Usage)
+    result: dict[int, Usage] = defaultdict(Usage)
     for used in usage.by_model(connection, among):
-        found[used.key].add(used, prices)
+        result[used.key].add(used, prices)
     for key, number in usage.without_figures(connection, among).items():
-        found[key].untold += number
+        result[key].untold += number
     for key, number in usage.not_understood(connection, among).items():
-        found[key].obscure += number
-    return found
+        result[key].obscure += number
+    return result
 
 
 def usage_of(connection: sqlite3.Connection, prices: PriceTable, sessions: Iterable[int]) -> dict[int, Usage]:

@@ -59,8 +59,8 @@ def variables() -> dict[str, str]:
     from agtrace.settings.environment import CONFIG
     from agtrace.settings.schema import keys
 
-    found = {CONFIG: "the configuration file, in TOML, YAML or JSON; default: config.toml in the platform's folder"}
-    found |= {key.variable: key.meaning for key in keys().values()}
+    result = {CONFIG: "the configuration file, in TOML, YAML or JSON; default: config.toml in the platform's folder"}
+    result |= {key.variable: key.meaning for key in keys().values()}
     for home in HOMES:
-        found |= home.variables
-    return found
+        result |= home.variables
+    return result

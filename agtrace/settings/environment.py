@@ -122,8 +122,8 @@ def _usual(variable: str, folder: str) -> Path | None:
 def _by_platform(kind: str) -> Path:
     import platformdirs
 
-    found: Path = getattr(platformdirs, kind)("agtrace", appauthor=False)
-    return found
+    path: Path = getattr(platformdirs, kind)("agtrace", appauthor=False)
+    return path
 
 
 def data_dir(environment: Mapping[str, str] | None = None) -> Path:

@@ -240,15 +240,15 @@ class Settings(Values, frozen=True):
 
 def flat(group: Group | Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the value of each key as JSON has it; in a table, each name is a key."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     names = group if isinstance(group, Mapping) else [name for name in group.__struct_fields__ if name != "environment"]
     for name in names:
         value = group[name] if isinstance(group, Mapping) else getattr(group, name)
         if isinstance(value, Group | Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            result |= flat(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = plain(value)
-    return found
+            result[prefix + name] = plain(value)
+    return result
 
 
 def plain(value: Any) -> Any:

@@ -34,10 +34,10 @@ def _list(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
-def _tool(given: str) -> str:
-    if given not in TOOLS:
+def _tool(result: str) -> str:
+    if result not in TOOLS:
         raise ValueError("there is no tool of this name")
-    return given
+    return result
 
 
 def _text(pattern: str, expected: str, longest: int = 2_000) -> Any:
@@ -162,11 +162,11 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def schema_at(place: tuple[str | int, ...]) -> Mapping[str, Any]:
     """Return the schema of a key, of an item of a list, or of a name in a table; an empty one if there is none."""
-    found = schema()
+    result = schema()
     for part in place:
-        below = found.get("items") if isinstance(part, int) else found.get("properties", {}).get(part)
-        found = _without_null(below or found.get("additionalProperties") or {})
-    return found
+        below = result.get("items") if isinstance(part, int) else result.get("properties", {}).get(part)
+        result = _without_null(below or result.get("additionalProperties") or {})
+    return result
 
 
 def names_at(place: tuple[str | int, ...]) -> list[str]:

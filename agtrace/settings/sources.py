@@ -311,16 +311,16 @@ def parsed(path: Path) -> Mapping[Any, Any]:
     name, parser = _PARSERS[kind]
     text = _text(path)
     try:
-        found = parser(text) if text.strip() else {}
+        result = parser(text) if text.strip() else {}
     except RecursionError:
         raise Unreadable(f"expected valid {name}: it is nested too deeply") from None
     except Exception as error:  # noqa: BLE001  # each library has errors of its own, some of them undocumented
         raise Unreadable(f"expected valid {name}: {_mistake(error)}") from None
-    if found is None:
+    if result is None:
         return {}
-    if not isinstance(found, Mapping):
+    if not isinstance(result, Mapping):
         raise Unreadable("expected keys and values")
-    return found
+    return result
 
 
 def _text(path: Path) -> str:
@@ -371,11 +371,11 @@ def _yaml(text: str) -> Any:
 
 def _json(text: str) -> Any:
     def strict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        result = dict(pairs)
+        if len(result) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
             raise ValueError(f"{twice[:_LONGEST_NAME]} is given twice; keep one")
-        return found
+        return result
 
     return json.loads(text, object_pairs_hook=strict)
 

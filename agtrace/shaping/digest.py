@@ -151,13 +151,13 @@ class Failures:
 
 
 def _fitting(items: list[Any], room: int, size: Any) -> list[Any]:
-    taken = []
+    result = []
     for item in items:
         room -= size(item)
         if room < 0:
             break
-        taken.append(item)
-    return taken
+        result.append(item)
+    return result
 
 
 def _shown(text: str, most: int) -> str:

@@ -53,17 +53,17 @@ def focused(
     chars = most * len(text) // max(size(text), 1)
     room = None if len(text) <= _SMALL * chars else chars
     for _ in range(_TRIES):
-        found = focus(text, question, first_line=first_line, most_chars=room, clock=time.thread_time, seconds=_SECONDS)
-        if isinstance(found, Unfocused):
-            if found.reason == "too_slow":
+        result = focus(text, question, first_line=first_line, most_chars=room, clock=time.thread_time, seconds=_SECONDS)
+        if isinstance(result, Unfocused):
+            if result.reason == "too_slow":
                 return Pruning(attempted=True, fallback=True, error="timeout", summary="the text takes too long")
-            return Pruning(attempted=True, reason="not_prunable", summary=found.reason.replace("_", " "))
-        if not gaps(found, first_line):
+            return Pruning(attempted=True, reason="not_prunable", summary=result.reason.replace("_", " "))
+        if not gaps(result, first_line):
             return Pruning(attempted=True, reason="not_prunable", summary="its lines are too long")
-        taken = size(found.text)
+        taken = size(result.text)
         if taken <= most:
-            return found
-        fits = len(found.text) * most // taken
+            return result
+        fits = len(result.text) * most // taken
         room = max(fits if room is None else min(fits, room * 9 // 10), _LEAST_CHARS)
     return nothing(text, first_line)
 

@@ -370,13 +370,13 @@ def full_names(asked: Sequence[str], model: type[Model]) -> list[str]:
     Raises `InvalidParameter` for a name that the model doesn't have; it lists the known ones and the nearest.
     """
     known = list(_names(model))
-    found = []
+    result = []
     for name in asked:
         whole = [name] if name in known else [other for other in known if other.endswith(f".{name}")]
         if len(whole) != 1:
             raise _unknown(name, model, known)
-        found += whole
-    return found
+        result += whole
+    return result
 
 
 def _names(model: type[Model]) -> Iterator[str]:

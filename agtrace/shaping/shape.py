@@ -322,6 +322,6 @@ def _index_state(fresh: Freshness) -> dict[str, Any] | None:
 
 
 def _pagination(pagination: Pagination) -> dict[str, Any]:
-    known = dump(pagination)
-    known.setdefault("next_cursor", None)  # null on the last page
-    return known
+    result = dump(pagination)
+    result.setdefault("next_cursor", None)  # null on the last page
+    return result

@@ -71,9 +71,9 @@ def _longest_prefix(line: str, most_bytes: int) -> int:
     longest = max(bisect_right(ends, most_bytes, key=lambda end: escaped_size(line[:end])), 1)
     if longest < len(line):
         for marks in _ENDS_OF_SENTENCES, (" ",):
-            found = max(line.rfind(mark, longest * 3 // 4, longest) + len(mark) for mark in marks)
-            if found > longest * 3 // 4:
-                return found
+            result = max(line.rfind(mark, longest * 3 // 4, longest) + len(mark) for mark in marks)
+            if result > longest * 3 // 4:
+                return result
     return longest
 
 

@@ -267,8 +267,8 @@ class _Reader:
                 return None
             self._traceback = None
             return None if too_long else Failing("error")
-        if self._numbered and (named := _NUMBERED.match(line)):
-            return Failing("test", named[1])
+        if self._numbered and (match := _NUMBERED.match(line)):
+            return Failing("test", match[1])
         self._numbered = self._numbered or line.endswith(" failing")
         return None
 
@@ -280,12 +280,12 @@ def _failing_line(line: str, roots: Sequence[str]) -> Failing | None:
     words = [word for root in roots for word in _BY_ROOT.get(root, ()) if word in lower]
     for number in sorted({number for word in words for number in _WORDS[word]}):
         rule = RULES[number]
-        if found := rule.pattern.match(line):
-            name = found["name"] if "name" in rule.pattern.groupindex else None
-            return Failing(rule.kind, name and name.strip(), _is_whole(found))
+        if match := rule.pattern.match(line):
+            name = match["name"] if "name" in rule.pattern.groupindex else None
+            return Failing(rule.kind, name and name.strip(), _is_whole(match))
     return None
 
 
-def _is_whole(found: re.Match[str]) -> bool:
+def _is_whole(match: re.Match[str]) -> bool:
     """Whether a name identifies the test: in a tree of tests it is only the last part."""
-    return "tree" not in found.re.groupindex or any(mark in found["name"] for mark in (" > ", " › "))
+    return "tree" not in match.re.groupindex or any(mark in match["name"] for mark in (" > ", " › "))

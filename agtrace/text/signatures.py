@@ -174,14 +174,14 @@ def from_telling_line(text: str) -> str:
 
 def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
     """The place and text of the first line with a signature; else of one that only names an error: `KeyError: 3`."""
-    named = None
+    result = None
     for number, line, _ in _error_lines(lines):
         if found := _signature(line):
             return number, found.line
         said = _bare(line)
-        if named is None and _NAMED.search(said) and not _GENERIC.match(said):
-            named = number, said
-    return named
+        if result is None and _NAMED.search(said) and not _GENERIC.match(said):
+            result = number, said
+    return result
 
 
 def _error_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:

@@ -20,8 +20,8 @@ class Tools(Mapping[str, Tool]):
     def __getitem__(self, name: str) -> Tool:
         if name not in self._names:
             raise KeyError(name)
-        found: Tool = import_module(f"agtrace.tools.{name}").TOOL
-        return found
+        result: Tool = import_module(f"agtrace.tools.{name}").TOOL
+        return result
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

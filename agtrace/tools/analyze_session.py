@@ -40,11 +40,11 @@ class AnalyzeSession(Arguments):
     include_loops: bool = False
 
 
-def answer(context: Context, wanted: AnalyzeSession) -> Reply:
+def answer(context: Context, request: AnalyzeSession) -> Reply:
     """Answer with the health of a session."""
-    session = find_session(context.connection, wanted.session_id)
+    session = find_session(context.connection, request.session_id)
     found = context.analysis(session)
-    asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
+    asked = {"Failures": request.include_failures, "Loops": request.include_loops}
     insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
     left_out = len(found.insights) - len(insights)
     done = done_by(context.connection, [session.id]).get(session.id)
@@ -60,20 +60,20 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     )
 
 
-def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
+def _summary(analysis: Analysis, insights: Sequence[Insight], left_out: int) -> str:
     """`Session fb3cff44: health 65 of 100, ended on an error, 4 findings; most points lost: failures`.
 
     Why they were lost, if there is room for it.
     """
-    health = "no score" if found.score is None else f"health {found.score} of 100"
+    health = "no score" if analysis.score is None else f"health {analysis.score} of 100"
     more = f", {left_out} more left out" if left_out else ""
-    ending = ENDINGS[found.ending.ending]
-    said = f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
-    costly = max(found.parts, key=lambda part: part.lost, default=None)
+    ending = ENDINGS[analysis.ending.ending]
+    result = f"Session {analysis.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
+    costly = max(analysis.parts, key=lambda part: part.lost, default=None)
     if costly is None or not costly.lost:
-        return said
-    fuller = (f"{said}; most points lost: {what}" for what in (costly.why, costly.part))
-    return next((line for line in fuller if len(line) <= SUMMARY), said)
+        return result
+    fuller = (f"{result}; most points lost: {what}" for what in (costly.why, costly.part))
+    return next((line for line in fuller if len(line) <= SUMMARY), result)
 
 
 def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:
@@ -95,9 +95,9 @@ def _hint(session: Session, session_id: str, insights: list[Insight], left_out: 
     return call("get_session_details", session_id=session_id).saying("shows its turns")
 
 
-def _worst(found: Analysis) -> dict[str, Any]:
+def _worst(analysis: Analysis) -> dict[str, Any]:
     """Return the analysis with as many of its worst findings as fit, and their total."""
-    whole = {name: part for name, part in dump(found).items() if part != {}}
+    whole = {name: part for name, part in dump(analysis).items() if part != {}}
     if len(whole.get("agents", ())) > _AGENTS:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
     for most, events in _SIZES:

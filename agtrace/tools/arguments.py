@@ -97,10 +97,10 @@ def _pull_request(given: str) -> str:
     """Read `any`, `104`, `#104`, or the address of a pull request or of a page below it."""
     if given.strip().lower() == ANY:
         return ANY
-    found = _PULL_REQUEST.fullmatch(given.strip())
-    if found is None:
+    match = _PULL_REQUEST.fullmatch(given.strip())
+    if match is None:
         raise InvalidParameter("pr", "pr: give the number or the URL of a pull request, or any")
-    return found["number"] or found["address"]
+    return match["number"] or match["address"]
 
 
 def known_agent(given: str) -> Provider:
@@ -160,21 +160,21 @@ def parse_options(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
         return parse(tool, given)
 
 
-def _paged(wanted: Wanted, given: Mapping[str, Any]) -> Wanted:
+def _paged(result: Wanted, given: Mapping[str, Any]) -> Wanted:
     """Return the arguments with the page size of the settings. Raises `InvalidParameter` for a larger one."""
-    limit, most = getattr(wanted, "limit", None), limits().settings.max_page_size
+    limit, most = getattr(result, "limit", None), limits().settings.max_page_size
     if limit is None:
-        return wanted
+        return result
     if "limit" not in given:
-        return replace(wanted, limit=limits().page_size)
+        return replace(result, limit=limits().page_size)
     if limit > most:
         raise InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
-    return wanted
+    return result
 
 
-def arguments_of(wanted: Arguments, only: Collection[str] | None = None) -> dict[str, Any]:
+def arguments_of(request: Arguments, only: Collection[str] | None = None) -> dict[str, Any]:
     """Return the arguments that differ from their defaults, as JSON has them."""
-    found: dict[str, Any] = msgspec.to_builtins(wanted)
+    found: dict[str, Any] = msgspec.to_builtins(request)
     return {name: value for name, value in found.items() if only is None or name in only}
 
 
@@ -216,12 +216,12 @@ def _annotation(kind: Any) -> Any:
     return _annotation(inner[0]) | None if origin in (Union, UnionType) else kind
 
 
-def _besides_flags(given: Any) -> Any:
+def _besides_flags(result: Any) -> Any:
     from pydantic_core import PydanticKnownError
 
-    if isinstance(given, bool):
+    if isinstance(result, bool):
         raise PydanticKnownError("int_type")
-    return given
+    return result
 
 
 def _field(meta: Meta) -> Any:

@@ -218,10 +218,10 @@ class CompareSessions(Arguments):
     max_bytes: Annotated[int, Meta(ge=2_048, le=_MOST_BYTES)] | None = None
 
 
-def answer(context: Context, wanted: CompareSessions) -> Reply:
+def answer(context: Context, request: CompareSessions) -> Reply:
     """Answer with two sessions side by side."""
     connection = context.connection
-    one, two = find_session(connection, wanted.id1), find_session(connection, wanted.id2)
+    one, two = find_session(connection, request.id1), find_session(connection, request.id2)
     if one.id == two.id:
         same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}; give two different ones"
         raise InvalidParameter("id2", same, "a session other than id1")
@@ -235,7 +235,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         relation_of(connection, one, two),
     )
     differences = list(_differences(compared.one, compared.two, projects))
-    budget = wanted.max_bytes or limits().size()
+    budget = request.max_bytes or limits().size()
     for lengths in (*(_LONG_LENGTHS if budget > limits().usual else ()), *_LENGTHS):  # shape shortens the shortest
         data = dump(compared.cut(lengths, differences))
         if len(orjson.dumps(data)) <= budget - _ENVELOPE:

@@ -42,15 +42,15 @@ class GetEventDetails(TextArguments):
     mode: Annotated[Mode | None, Meta(description="Digest, failing lines first; default verbatim.")] = None
 
 
-def answer(context: Context, wanted: GetEventDetails) -> Reply:
+def answer(context: Context, request: GetEventDetails) -> Reply:
     """Answer with one event."""
-    check_asked(wanted)
+    check_asked(request)
     connection = context.connection
-    session = find_session(connection, wanted.session_id)
-    event = find_event(connection, session, wanted.event_index)
-    if wanted.around:
-        return _around(context, wanted, session, event, wanted.around)
-    query = {**query_of(wanted), "session_id": session.uid}
+    session = find_session(connection, request.session_id)
+    event = find_event(connection, session, request.event_index)
+    if request.around:
+        return _around(context, request, session, event, request.around)
+    query = {**query_of(request), "session_id": session.uid}
     if event.type == "TokenUsage":
         event.rest.update(events.token_usage(connection, session.id, event.event_index))
     described = dump(events.details(connection, session, event))
@@ -68,7 +68,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     )
     data = asked_part(
         text,
-        wanted,
+        request,
         lambda cursor: context.cursors.read(TOOL.name, query, cursor),
         lambda *position: context.cursors.make(TOOL.name, query, position),
     )
@@ -77,19 +77,19 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     name = f" {name_in_sentence(event.row.name, LABEL)}" if event.row.name else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
-        summary=one_line(what + part_asked(wanted), SUMMARY),
+        summary=one_line(what + part_asked(request), SUMMARY),
         data=data,
-        budget=budget_of(wanted),
+        budget=budget_of(request),
         hint=hint,
         reference=events.reference(connection, session, event.event_index),
         untrusted=True,
     )
 
 
-def _around(context: Context, wanted: GetEventDetails, session: Session, event: StoredEvent, most: int) -> Reply:
+def _around(context: Context, request: GetEventDetails, session: Session, event: StoredEvent, most: int) -> Reply:
     """Answer with the events near one. Raises `InvalidParameter` if its own text is asked for, too."""
     for name in ("mode", "start_line", "end_line", "cursor", "context_focus_question"):
-        if getattr(wanted, name) is not None:
+        if getattr(request, name) is not None:
             raise InvalidParameter("around", f"around: lists events, so leave out {name}")
     connection, index = context.connection, event.event_index
     shown = short_id(connection, session.uid)
@@ -98,7 +98,7 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
         data=dump(EventsAround(session_id=shown, last_event=last_event, around=lines)),
-        budget=budget_of(wanted),
+        budget=budget_of(request),
         hint=_after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),
         untrusted=True,

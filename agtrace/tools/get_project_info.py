@@ -23,15 +23,15 @@ class GetProjectInfo(Arguments):
     fields: Fields = None
 
 
-def answer(context: Context, wanted: GetProjectInfo) -> Reply:
+def answer(context: Context, request: GetProjectInfo) -> Reply:
     """Answer with the projects, most recently active first."""
-    query = query_of(wanted)
+    query = query_of(request)
     behind, snapshot = None, snapshot_now(context.connection)
-    if wanted.cursor is not None:
-        last, row, newest_session, newest_event = context.cursors.read(TOOL.name, query, wanted.cursor)
+    if request.cursor is not None:
+        last, row, newest_session, newest_event = context.cursors.read(TOOL.name, query, request.cursor)
         behind, snapshot = (last, row), Snapshot(newest_session, newest_event)
     items, places, total, more = projects.list_projects(
-        context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
+        context.connection, request.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
     hint: Hint = "Run `agtrace doctor` to see which logs were found."
     if items:
@@ -46,11 +46,11 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
             first=behind is None,
             total=total,
         ),
-        budget=limits().list_bytes(wanted.limit),
+        budget=limits().list_bytes(request.limit),
         hint=hint,
         untrusted=bool(items),
         counts={"total_projects": total},
-        only=of_rows(wanted.fields, ProjectItem, "projects"),
+        only=of_rows(request.fields, ProjectItem, "projects"),
     )
 
 

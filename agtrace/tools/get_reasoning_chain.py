@@ -129,44 +129,44 @@ class GetReasoningChain(Arguments):
     fields: Fields = None
 
 
-def answer(context: Context, wanted: GetReasoningChain) -> Reply:
+def answer(context: Context, request: GetReasoningChain) -> Reply:
     """Answer with the readable thoughts of a session, in file order."""
     connection = context.connection
-    session = find_session(connection, wanted.session_id)
-    if wanted.turn_index is not None:
-        turns.check_turn(connection, session, wanted.turn_index)
-    query = {**query_of(wanted), "session_id": session.uid}
+    session = find_session(connection, request.session_id)
+    if request.turn_index is not None:
+        turns.check_turn(connection, session, request.turn_index)
+    query = {**query_of(request), "session_id": session.uid}
     behind, last_event = -1, last_event_of(connection, session)
-    if wanted.cursor is not None:
-        behind, last_event = context.cursors.read(TOOL.name, query, wanted.cursor)
-    chain = chain_of(connection, session, wanted.turn_index, last_event)
+    if request.cursor is not None:
+        behind, last_event = context.cursors.read(TOOL.name, query, request.cursor)
+    chain = chain_of(connection, session, request.turn_index, last_event)
     left = [index for index in chain.readable if index > behind]
-    shown = thoughts(connection, session, left[: wanted.limit], last_event)
+    shown = thoughts(connection, session, left[: request.limit], last_event)
     shown_id = short_id(connection, session.uid)
     parts = {
         "session_id": shown_id,
-        "turn_index": wanted.turn_index,
+        "turn_index": request.turn_index,
         "total": len(chain.readable),
         "hidden": chain.hidden,
         "copied": chain.copied or None,
     }
     head = {name: part for name, part in parts.items() if part is not None}
     return Reply(
-        summary=_summary(session.provider, shown_id, wanted.turn_index, chain),
+        summary=_summary(session.provider, shown_id, request.turn_index, chain),
         data=Pages(
             size=len(shown),
             build=lambda count: {**head, "chain": dump_all(shown[:count])},
             cursor=lambda count: context.cursors.make(TOOL.name, query, (shown[count - 1].event_index, last_event)),
             more=len(left) > len(shown),
-            first=wanted.cursor is None,
+            first=request.cursor is None,
             total=len(chain.readable),
         ),
-        budget=limits().size(_LONG_BYTES if wanted.limit > limits().page_size else None),
-        hint=_hint(connection, session, wanted.turn_index, shown),
+        budget=limits().size(_LONG_BYTES if request.limit > limits().page_size else None),
+        hint=_hint(connection, session, request.turn_index, shown),
         reference=f"ax://session/{shown_id}",
         untrusted=True,
         counts={"total": len(chain.readable), "hidden": chain.hidden},
-        only=of_rows(wanted.fields, Thought, "chain"),
+        only=of_rows(request.fields, Thought, "chain"),
     )
 
 

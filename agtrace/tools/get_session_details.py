@@ -189,23 +189,25 @@ class View(Struct, frozen=True):
         return self.hint("turns", opened, f"shows the steps of turn {opened}", after=after)
 
 
-def view_of(context: Context, wanted: GetSessionDetails) -> View:
+def view_of(context: Context, request: GetSessionDetails) -> View:
     """Find the session and the start of the page. Raises what `find_session`, `check_turn` and `Cursors.read` raise."""
     connection = context.connection
-    _check_sections(wanted)
-    _check_question(wanted)
-    session = find_session(connection, wanted.session_id)
-    if wanted.turn_index is not None:
-        turns.check_turn(connection, session, wanted.turn_index)
+    _check_sections(request)
+    _check_question(request)
+    session = find_session(connection, request.session_id)
+    if request.turn_index is not None:
+        turns.check_turn(connection, session, request.turn_index)
     shown_id, last_event = short_id(connection, session.uid), last_event_of(connection, session)
-    if wanted.cursor is None:
+    if request.cursor is None:
         head = listing.session_head(connection, session, context.prices)
-        if wanted.detail_level == "summary":
+        if request.detail_level == "summary":
             head = replace(head, failing_turns=turns.failing_turns(connection, session, last_event))
-        below = wanted.detail_level == "turns" or (wanted.detail_level != "summary" and wanted.turn_index is not None)
-        top = {"session_id": session.uid} if below and not wanted.fields else dump(head)
-        has_room = wanted.max_bytes is None or wanted.max_bytes >= WITH_MORE
-        if has_room and wanted.detail_level == "summary" and not wanted.sections and wanted.turn_index is None:
+        below = request.detail_level == "turns" or (
+            request.detail_level != "summary" and request.turn_index is not None
+        )
+        top = {"session_id": session.uid} if below and not request.fields else dump(head)
+        has_room = request.max_bytes is None or request.max_bytes >= WITH_MORE
+        if has_room and request.detail_level == "summary" and not request.sections and request.turn_index is None:
             told = telling_landmarks(connection, session.id, last_event)
             top |= {"landmarks": dump_all(told.items)} if told.items else {}
             top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
@@ -213,33 +215,33 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
             top |= {"last_message": ended} if ended else {}
             left_open = open_call(connection, session, last_event)
             top |= {"open_call": left_open} if left_open else {}
-        return View(context, wanted, session, shown_id, last_event, (), top)
-    query = {**query_of(wanted), "session_id": session.uid}
-    last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
-    return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
+        return View(context, request, session, shown_id, last_event, (), top)
+    query = {**query_of(request), "session_id": session.uid}
+    last_event, *position = context.cursors.read(NAME, query, request.cursor)
+    return View(context, request, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
 
 
-def _check_sections(wanted: GetSessionDetails) -> None:
+def _check_sections(request: GetSessionDetails) -> None:
     """Raise `InvalidParameter` for sections with a level or a turn: they cover the whole session."""
-    if wanted.sections is None:
+    if request.sections is None:
         return
-    if wanted.detail_level != "summary":
-        message = f"sections: leave out detail_level={wanted.detail_level!r}; sections work with level summary only"
+    if request.detail_level != "summary":
+        message = f"sections: leave out detail_level={request.detail_level!r}; sections work with level summary only"
         raise InvalidParameter("sections", message, "detail_level='summary'")
-    if wanted.turn_index is not None:
+    if request.turn_index is not None:
         raise InvalidParameter("sections", "sections: leave out turn_index; sections cover the whole session")
 
 
-def _check_question(wanted: GetSessionDetails) -> None:
+def _check_question(request: GetSessionDetails) -> None:
     """Raise `InvalidParameter` for a question at a level without long texts, or with the cursor of a single text."""
-    if wanted.context_focus_question is None:
+    if request.context_focus_question is None:
         return
-    if wanted.detail_level not in ("steps", "full"):
-        given = "sections" if wanted.sections else f"detail_level={wanted.detail_level!r}"
+    if request.detail_level not in ("steps", "full"):
+        given = "sections" if request.sections else f"detail_level={request.detail_level!r}"
         message = f"{QUESTION}: there are no long texts in {given}; it works with detail_level 'steps' and 'full'"
         raise InvalidParameter(QUESTION, message, "detail_level='steps' or 'full'", "full")
-    if wanted.detail_level == "full":
-        check_question(cursor=wanted.cursor)
+    if request.detail_level == "full":
+        check_question(cursor=request.cursor)
 
 
 _TURN_BYTES = 120  # the least that a turn takes
@@ -253,14 +255,14 @@ _MODELS: dict[str, type[Model]] = {
 """The model of the answer at each level; at level full, of what comes with the text."""
 
 
-def answer(context: Context, wanted: GetSessionDetails) -> Reply:
+def answer(context: Context, request: GetSessionDetails) -> Reply:
     """Answer with a session at one of four levels, or by sections."""
-    names = list(dict.fromkeys(wanted.sections or []))
-    model = SessionSections if names else _MODELS[wanted.detail_level]
-    fields = full_names(wanted.fields, model) if wanted.fields else None
-    view = view_of(context, replace(wanted, fields=fields))
+    names = list(dict.fromkeys(request.sections or []))
+    model = SessionSections if names else _MODELS[request.detail_level]
+    fields = full_names(request.fields, model) if request.fields else None
+    view = view_of(context, replace(request, fields=fields))
     only = projection(fields, model) if fields else None
-    data, hint = _answer_sections(view, names) if names else _LEVELS[wanted.detail_level](view)
+    data, hint = _answer_sections(view, names) if names else _LEVELS[request.detail_level](view)
     if fields and isinstance(data, Pages) and not _asks_for(fields, names[0] if names else "turns"):
         data = view.top
     session = view.session

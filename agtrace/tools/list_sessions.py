@@ -79,35 +79,35 @@ _FILTERS = (
 """The parameters that can hide sessions, the most likely to be wrong first."""
 
 
-def answer(context: Context, wanted: ListSessions) -> Reply:
+def answer(context: Context, request: ListSessions) -> Reply:
     """Answer with the sessions in the requested order."""
-    connection, query = context.connection, query_of(wanted)
-    kept = projection(wanted.fields, SessionItem) if wanted.fields else None
-    behind, snapshot, moment = None, snapshot_now(connection), moment_of(context, wanted.since, wanted.until)
-    if wanted.cursor is not None:
-        key, row, newest_session, newest_event, moment = context.cursors.read(TOOL.name, query, wanted.cursor)
+    connection, query = context.connection, query_of(request)
+    kept = projection(request.fields, SessionItem) if request.fields else None
+    behind, snapshot, moment = None, snapshot_now(connection), moment_of(context, request.since, request.until)
+    if request.cursor is not None:
+        key, row, newest_session, newest_event, moment = context.cursors.read(TOOL.name, query, request.cursor)
         behind, snapshot = Place(key, row), Snapshot(newest_session, newest_event)
-    filters = _filters(replace(context, now=moment / 1000) if moment else context, wanted)
-    named = {name.partition(".")[0] for name in wanted.fields or ()}
+    filters = _filters(replace(context, now=moment / 1000) if moment else context, request)
+    named = {name.partition(".")[0] for name in request.fields or ()}
     page = listing.list_sessions(
         connection,
         filters,
-        wanted.limit,
-        sort=wanted.sort or "newest",
+        request.limit,
+        sort=request.sort or "newest",
         snapshot=snapshot,
         behind=behind,
         prices=context.prices,
-        with_deeds="done" in named or bool(wanted.commit or wanted.pr),
+        with_deeds="done" in named or bool(request.commit or request.pr),
     )
 
     def cursor(count: int) -> str:
         return context.cursors.make(TOOL.name, query, (*page.places[count - 1], *snapshot, moment))
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
-    measured = _measured(wanted.sort, page.measured, at_least=page.at_least)
+    measured = _measured(request.sort, page.measured, at_least=page.at_least)
     folders = in_folders(context.connection, filters.projects or ())
     agents = (
-        "" if filters.kind != "main" or wanted.kind == "main" else _sub_agents(context, filters, page.total, snapshot)
+        "" if filters.kind != "main" or request.kind == "main" else _sub_agents(context, filters, page.total, snapshot)
     )
     summary = (
         f"Found {counted_sessions(page.total - page.sub_agents, page.sub_agents)}{failures}{folders}{measured}{agents}"
@@ -120,11 +120,11 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             cursor=cursor,
             more=page.more,
             first=behind is None,
-            order=wanted.sort or "newest",
+            order=request.sort or "newest",
             total=page.total,
         ),
-        budget=limits().list_bytes(wanted.limit),
-        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, snapshot.session),
+        budget=limits().list_bytes(request.limit),
+        hint=_opening(page.items[0]) if page.items else _widening(context, request, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
         only=kept and (lambda data: {"sessions": [kept(one) | _always(one, named) for one in data["sessions"]]}),
@@ -140,15 +140,15 @@ def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
     return stays | ({"snippet": item["snippet"]} if untitled else {})
 
 
-def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
+def _filters(context: Context, request: ListSessions) -> SessionFilters:
     """Return the filters; a plain list leaves out sub-agents that are below another session."""
-    given = arguments_of(wanted, {*_FILTERS} - {"since", "until", "kind", "project"})
-    period = context.period(wanted.since, wanted.until)
-    plain = given.keys() <= {"provider"} and wanted.sort in (None, "newest", "oldest")
+    given = arguments_of(request, {*_FILTERS} - {"since", "until", "kind", "project"})
+    period = context.period(request.since, request.until)
+    plain = given.keys() <= {"provider"} and request.sort in (None, "newest", "oldest")
     return SessionFilters(
         **given,
-        projects=context.projects(wanted.project),
-        kind=None if wanted.kind == "all" else wanted.kind or ("main" if plain else None),
+        projects=context.projects(request.project),
+        kind=None if request.kind == "all" else request.kind or ("main" if plain else None),
         since=period.since,
         until=period.until,
     )
@@ -176,18 +176,18 @@ def _opening(item: SessionItem) -> NextCall:
     return call("get_session_details", session_id=item.id).saying("shows a session's turns")
 
 
-def _widening(context: Context, wanted: ListSessions, snapshot: int) -> Hint:
+def _widening(context: Context, request: ListSessions, snapshot: int) -> Hint:
     """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
-    given: dict[str, Any] = arguments_of(wanted, _FILTERS)
-    if wanted.query and wanted.project is None:
-        named = _of_project(context, wanted.query, snapshot)
-        if named is not None:
-            return named
-    inside = call("search_event_previews", query=wanted.query).saying("searches inside sessions", before=" ")
-    more = (inside,) if wanted.query else ()
+    given: dict[str, Any] = arguments_of(request, _FILTERS)
+    if request.query and request.project is None:
+        result = _of_project(context, request.query, snapshot)
+        if result is not None:
+            return result
+    inside = call("search_event_previews", query=request.query).saying("searches inside sessions", before=" ")
+    more = (inside,) if request.query else ()
     after = ";" if more else "."
     for name in filter(given.__contains__, _FILTERS):
-        fewer = _filters(context, replace(wanted, **{name: None}))
+        fewer = _filters(context, replace(request, **{name: None}))
         left = sessions.count(context.connection, fewer, newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:

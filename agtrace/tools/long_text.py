@@ -267,11 +267,11 @@ def asked_part(
     redacted = redact(given.text)
     start, end = check_range(asked, line_count(redacted), given.call)
     lines = told_lines(lines_of(redacted)[start - 1 : end], output=given.output)
-    found = lines_asked(given, asked.context_focus_question, lines, start, max_bytes=asked.max_bytes)
-    if isinstance(found, Digest):
-        return found
+    result = lines_asked(given, asked.context_focus_question, lines, start, max_bytes=asked.max_bytes)
+    if isinstance(result, Digest):
+        return result
     ordinary = body_or_digest(given, asked, read_cursor, make_cursor)
-    return replace(ordinary, pruning=dump(found))
+    return replace(ordinary, pruning=dump(result))
 
 
 def lines_asked(
@@ -288,15 +288,15 @@ def lines_asked(
     The first of the lines has the number `start`; `check` gets the count of all. `max_bytes` are those that the user
     wants the answer to take.
     """
-    taken = refused(0) or _marked_lines(lines)
-    if isinstance(taken, Pruning):
-        return taken
+    result = refused(0) or _marked_lines(lines)
+    if isinstance(result, Pruning):
+        return result
     if check:
-        check(len(taken.lines))
-    failing = _Failing.of(taken, start)
+        check(len(result.lines))
+    failing = _Failing.of(result, start)
     aim = min(max(_AIM, failing.size + _AIM // 2), limits().usual)
     room = max(max_bytes - _AROUND, _LEAST) if max_bytes else aim
-    text = "".join(f"{line}\n" for line in taken.lines)
+    text = "".join(f"{line}\n" for line in result.lines)
     first = focused(text, question, room, first_line=start)
     if isinstance(first, Pruning):
         return first
@@ -308,14 +308,14 @@ def lines_asked(
             found = focused(text, question, most_bytes - _FOR_PATHS, first_line=start)
         if isinstance(found, Pruning):
             found = nothing(text, start)
-        lost, cut = failing.lost(found), cut_lines(found, taken.lines, start)
+        lost, cut = failing.lost(found), cut_lines(found, result.lines, start)
         told = {"reason": "focus", "shown": found.kept_lines, "total": found.total_lines}
         told |= {"omitted_failures": lost} if failing.failures.count else {}
         told |= {"paths": cut[:_PATHS]} if cut else {}
         hint = _failures_hint(given, failing.failures) if lost else _gap_hint(given, found, start)
         return FittedText(found.text, told, hint, applied(found.kept_lines, found.total_lines))
 
-    total = len(taken.lines)
+    total = len(result.lines)
     frame = {**given.frame, **({"failures": failing.failures.counts()} if failing.failures.count else {})}
     return Digest(make, frame, given.key, given.within, pruning=applied(total, total))
 

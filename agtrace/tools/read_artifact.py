@@ -49,12 +49,12 @@ class ReadArtifact(TextArguments):
     ref: Annotated[str, Meta(max_length=300)]
 
 
-def answer(context: Context, wanted: ReadArtifact) -> Reply:
+def answer(context: Context, request: ReadArtifact) -> Reply:
     """Answer with everything that a reference refers to."""
-    check_asked(wanted)
-    reference = parse(wanted.ref)
+    check_asked(request)
+    reference = parse(request.ref)
     session = find_session(context.connection, reference.session) if reference.session else None
-    return _KINDS[reference.kind](_Opening(context, wanted, reference, session))
+    return _KINDS[reference.kind](_Opening(context, request, reference, session))
 
 
 class _Opening(Struct, frozen=True):

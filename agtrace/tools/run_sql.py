@@ -46,24 +46,24 @@ class RunSql(Arguments):
     cursor: Cursor = None
 
 
-def answer(context: Context, wanted: RunSql) -> Reply:
+def answer(context: Context, request: RunSql) -> Reply:
     """Answer with the rows that a statement finds. Raises `InvalidParameter` if it can't be run."""
     if is_team(context.connection):
         raise InvalidParameter("sql", "sql: the index of a team takes no SQL; list_sessions sorts and counts there")
-    query, skip, then = query_of(wanted), 0, snapshot_now(context.connection)
-    if wanted.cursor is not None:
-        skip, *marks = context.cursors.read(TOOL.name, query, wanted.cursor)
+    query, skip, then = query_of(request), 0, snapshot_now(context.connection)
+    if request.cursor is not None:
+        skip, *marks = context.cursors.read(TOOL.name, query, request.cursor)
         then = Snapshot(*marks)
     end = time.monotonic() + context.search_seconds
     with closing(views_of(context.connection, context.now, context.prices, then, end=end)) as views:
         try:
-            found = views.ask(wanted.sql)
+            found = views.ask(request.sql)
             columns = [column[0] for column in found.description or ()]
             rows = [[*map(_cell, row)] for row in islice(found, skip, skip + _MOST_ROWS + 1)]
         except (sqlite3.Error, sqlite3.Warning) as error:
             if stopped() or time.monotonic() >= end:
                 raise SearchTimeout(context.search_seconds) from None
-            raise views.raised or _refusal(wanted.sql, error) from None
+            raise views.raised or _refusal(request.sql, error) from None
     more, rows = len(rows) > _MOST_ROWS, rows[:_MOST_ROWS]
     return Reply(
         summary=unless_behind(counted(len(rows), "row"), len(rows), context),

@@ -85,36 +85,36 @@ class SearchEventPreviews(Arguments):
         return not listed and bool(self.query.strip())
 
 
-def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
+def question(context: Context, request: SearchEventPreviews, snapshot: int) -> Question:
     """Return the query on the index. Raises `Problem` for invalid arguments."""
-    if wanted.order == "best" and (wanted.regex or wanted.group_by):
+    if request.order == "best" and (request.regex or request.group_by):
         raise InvalidParameter("order", "best ranks sessions by words: leave out regex and group_by")
-    session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
-    period = context.period(wanted.since, wanted.until)
+    session = find_session(context.connection, request.session_id) if request.session_id is not None else None
+    period = context.period(request.since, request.until)
     filters = EventFilters(
         session_row=session.id if session else None,
-        provider=wanted.provider,
-        projects=context.projects(wanted.project),
-        event_type=wanted.event_type,
-        kind=wanted.kind,
-        tool=wanted.tool,
-        failed=wanted.failed,
+        provider=request.provider,
+        projects=context.projects(request.project),
+        event_type=request.event_type,
+        kind=request.kind,
+        tool=request.tool,
+        failed=request.failed,
         since=period.since,
         until=period.until,
-        path=wanted.path,
+        path=request.path,
         without_own=True,
     )
-    order = Order.OLDEST if wanted.order == "oldest" else Order.NEWEST
-    matcher = Matches(wanted.query) if wanted.regex else Contains(wanted.query)
+    order = Order.OLDEST if request.order == "oldest" else Order.NEWEST
+    matcher = Matches(request.query) if request.regex else Contains(request.query)
     return Question(context.connection, matcher, filters, snapshot, order)
 
 
-def sessions_searched(context: Context, wanted: SearchEventPreviews) -> int:
+def sessions_searched(context: Context, request: SearchEventPreviews) -> int:
     """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
-    period = context.period(wanted.since, wanted.until)
+    period = context.period(request.since, request.until)
     among = SessionFilters(
-        provider=wanted.provider,
-        projects=context.projects(wanted.project),
+        provider=request.provider,
+        projects=context.projects(request.project),
         since=period.since,
         until=period.until,
     )
@@ -143,13 +143,13 @@ def session_named(context: Context, query: str) -> NextCall | None:
     return opens.saying("opens the session with this id")
 
 
-def _without_filters(wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall | None:
-    given = [name for name in _FILTERS if getattr(wanted, name) is not None]
+def _without_filters(request: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall | None:
+    given = [name for name in _FILTERS if getattr(request, name) is not None]
     if not given:
         return None
     everything = replace(asked, filters=EventFilters(without_own=asked.filters.without_own))
-    found = everything.page(wanted.limit, None, deadline)
-    arguments: dict[str, Any] = {**arguments_of(wanted), **dict.fromkeys(given), "cursor": None}
+    found = everything.page(request.limit, None, deadline)
+    arguments: dict[str, Any] = {**arguments_of(request), **dict.fromkeys(given), "cursor": None}
     other = call("search_event_previews", **arguments)
     if not found.hits or len(other.written) > _LONGEST_CALL:
         return None
@@ -202,61 +202,61 @@ class _Walk(Struct, frozen=True):
     """Whether this is a page of a ranked list."""
 
 
-def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
+def answer(context: Context, request: SearchEventPreviews) -> Reply:
     """Answer with the events of the best sessions, or with those that contain the query, one by one or by session.
 
     If the best sessions hold only some of the words, events that contain the query as a text are listed instead.
     """
-    only = of_rows(wanted.fields, EventPreview, "matches")
-    return replace(_reply(context, wanted, _walk(context, wanted)), only=only)
+    only = of_rows(request.fields, EventPreview, "matches")
+    return replace(_reply(context, request, _walk(context, request)), only=only)
 
 
-def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
-    best = ranked(walk.question, wanted.query, walk.deadline, walk.seen) if walk.ranks else Ranked([])
+def _reply(context: Context, request: SearchEventPreviews, walk: _Walk) -> Reply:
+    best = ranked(walk.question, request.query, walk.deadline, walk.seen) if walk.ranks else Ranked([])
     if best.sure or (best.sessions and walk.seen):
-        return _ranked_page(context, wanted, walk, best)
+        return _ranked_page(context, request, walk, best)
     found: Hits | SessionHits
-    if wanted.group_by is None:
-        found = walk.question.page(wanted.limit, walk.behind, walk.deadline)
+    if request.group_by is None:
+        found = walk.question.page(request.limit, walk.behind, walk.deadline)
     else:
-        found = walk.question.sessions(wanted.limit, walk.behind, walk.seen, walk.deadline)
+        found = walk.question.sessions(request.limit, walk.behind, walk.seen, walk.deadline)
     if best.sessions and not found.hits:
-        return _ranked_page(context, wanted, walk, best)
+        return _ranked_page(context, request, walk, best)
     if found.hits or walk.behind is not None:
-        return _page_answer(context, wanted, walk, found)
+        return _page_answer(context, request, walk, found)
     hint = (
-        session_named(context, wanted.query)
-        or _corrected(context, wanted, best.nowhere)
-        or _without_filters(wanted, walk.question, walk.deadline)
+        session_named(context, request.query)
+        or _corrected(context, request, best.nowhere)
+        or _without_filters(request, walk.question, walk.deadline)
     )
-    return _page_answer(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
+    return _page_answer(context, request, walk, found, hint or _otherwise(request), best.nowhere)
 
 
-def _corrected(context: Context, wanted: SearchEventPreviews, nowhere: Iterable[str]) -> NextCall | None:
+def _corrected(context: Context, request: SearchEventPreviews, nowhere: Iterable[str]) -> NextCall | None:
     """Return the same search with the nearest words in place of those that are nowhere; None if none is near."""
-    query = wanted.query
+    query = request.query
     for word in nowhere:
         query = query.replace(word, near_word(context.connection, word) or word)
-    corrected = call(TOOL.name, **arguments_of(wanted, {*_FILTERS}), query=query)
-    return None if query == wanted.query else corrected.saying("searches the words that may be meant")
+    corrected = call(TOOL.name, **arguments_of(request, {*_FILTERS}), query=query)
+    return None if query == request.query else corrected.saying("searches the words that may be meant")
 
 
-def _otherwise(wanted: SearchEventPreviews) -> NextCall:
+def _otherwise(request: SearchEventPreviews) -> NextCall:
     """Return what else to try if nothing was found."""
-    by_words = call(TOOL.name, **arguments_of(wanted, {"query", *_FILTERS}))
+    by_words = call(TOOL.name, **arguments_of(request, {"query", *_FILTERS}))
     shorter = "; or try a shorter piece of the text."
-    if wanted.ranks or wanted.regex or not wanted.query.strip() or len(by_words.written) > _LONGEST_CALL:
+    if request.ranks or request.regex or not request.query.strip() or len(by_words.written) > _LONGEST_CALL:
         return call("list_sessions").saying("lists the sessions", after=shorter)
     return by_words.saying("finds sessions by its words", after=shorter)
 
 
-def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ranked: Ranked) -> Reply:
+def _ranked_page(context: Context, request: SearchEventPreviews, walk: _Walk, ranked: Ranked) -> Reply:
     """Answer with the matches of the best sessions, saying how well they hold the query, or with those after them."""
-    best, seen = best_matches(context.connection, ranked, wanted.query, context.sent), walk.seen
-    size, is_usual = len(best.matches), not seen and wanted.limit <= limits().page_size
-    end = seen + (min(best.first, wanted.limit) if is_usual else wanted.limit)
+    best, seen = best_matches(context.connection, ranked, request.query, context.sent), walk.seen
+    size, is_usual = len(best.matches), not seen and request.limit <= limits().page_size
+    end = seen + (min(best.first, request.limit) if is_usual else request.limit)
     after = best.rest[max(seen - size, 0) : max(end - size, 0)]
-    further, sessions = further_matches(context.connection, ranked, wanted.query, after)
+    further, sessions = further_matches(context.connection, ranked, request.query, after)
     matches = dump_all([*best.matches[seen:end], *further])
     around = {} if seen else best.around
     known = {one["session_id"]: one for one in (*dump_all(sessions), *around.get("sessions", ()))}
@@ -266,7 +266,7 @@ def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ran
         return {**around, "matches": matches[:count], "sessions": [known[one] for one in shown]}
 
     return Reply(
-        summary=_in_projects(context, walk, _of_ranked(context, wanted, ranked)),
+        summary=_in_projects(context, walk, _of_ranked(context, request, ranked)),
         data=Pages(
             size=len(matches),
             build=build,
@@ -275,9 +275,9 @@ def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ran
             first=not seen,
             order="best",
         ),
-        budget=limits().list_bytes(wanted.limit),
-        hint=session_named(context, wanted.query)
-        or _corrected(context, wanted, ranked.nowhere)
+        budget=limits().list_bytes(request.limit),
+        hint=session_named(context, request.query)
+        or _corrected(context, request, ranked.nowhere)
         or _opening(context, best),
         untrusted=True,
     )
@@ -287,10 +287,10 @@ def _in_projects(context: Context, walk: _Walk, summary: str) -> str:
     return cut(f"{summary}{in_folders(context.connection, walk.question.filters.projects or ())}", SUMMARY)
 
 
-def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> str:
+def _of_ranked(context: Context, request: SearchEventPreviews, ranked: Ranked) -> str:
     summary = _how(ranked)
     if ranked.nowhere:
-        among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
+        among = f" in {counted(sessions_searched(context, request), 'session')}" if not ranked.sure else ""
         summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)
     elif ranked.lacking:
         summary = cut(f"{summary}; not in the best session: {', '.join(ranked.lacking)}", SUMMARY)
@@ -299,7 +299,7 @@ def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) ->
 
 def _page_answer(
     context: Context,
-    wanted: SearchEventPreviews,
+    request: SearchEventPreviews,
     walk: _Walk,
     found: Hits | SessionHits,
     hint: Hint | None = None,
@@ -312,7 +312,7 @@ def _page_answer(
         hint = opens_event(matches[0]["session_id"], matches[0]["event_index"], f"opens the {which}")
     total = found.found if isinstance(found, SessionHits) else walk.seen + found.found
     return Reply(
-        summary=_in_projects(context, walk, _summary(context, wanted, total, found.complete, nowhere)),
+        summary=_in_projects(context, walk, _summary(context, request, total, found.complete, nowhere)),
         data=Pages(
             size=len(matches),
             build=lambda count: {"matches": matches[:count]},
@@ -323,23 +323,23 @@ def _page_answer(
             total=total,
             total_exact=found.complete,
         ),
-        budget=limits().list_bytes(wanted.limit),
+        budget=limits().list_bytes(request.limit),
         hint=hint,
         untrusted=bool(matches),
         counts={"total_count": total},
     )
 
 
-def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
+def _walk(context: Context, request: SearchEventPreviews) -> _Walk:
     """Return the requested page. Raises `Problem` for an invalid cursor or argument."""
-    query, behind, seen, ranks = query_of(wanted), None, 0, wanted.ranks
-    if wanted.session_id is not None:  # a cursor goes on for whatever prefix of the id
-        query["session_id"] = find_session(context.connection, wanted.session_id).uid
-    snapshot, moment = snapshot_of(context.connection), moment_of(context, wanted.since, wanted.until)
-    if wanted.cursor is not None:
-        snapshot, seen, moment, *place = context.cursors.read(TOOL.name, query, wanted.cursor)
+    query, behind, seen, ranks = query_of(request), None, 0, request.ranks
+    if request.session_id is not None:  # a cursor goes on for whatever prefix of the id
+        query["session_id"] = find_session(context.connection, request.session_id).uid
+    snapshot, moment = snapshot_of(context.connection), moment_of(context, request.since, request.until)
+    if request.cursor is not None:
+        snapshot, seen, moment, *place = context.cursors.read(TOOL.name, query, request.cursor)
         behind, ranks = Place(*place) if place else None, not place
-    asked = question(replace(context, now=moment / 1000) if moment else context, wanted, snapshot)
+    asked = question(replace(context, now=moment / 1000) if moment else context, request, snapshot)
 
     def cursor(hit: Hit | None, count: int) -> str:
         return context.cursors.make(TOOL.name, query, (snapshot, count, moment, *(hit.place if hit else ())))
@@ -347,13 +347,13 @@ def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     return _Walk(asked, Deadline(context.search_seconds), behind, seen, cursor, ranks)
 
 
-def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool, nowhere: Sequence[str]) -> str:
-    shown = repeated(wanted.query, 40)
-    how, unit = "matching" if wanted.regex else "containing", "session" if wanted.group_by else "event"
+def _summary(context: Context, request: SearchEventPreviews, total: int, exact: bool, nowhere: Sequence[str]) -> str:
+    shown = repeated(request.query, 40)
+    how, unit = "matching" if request.regex else "containing", "session" if request.group_by else "event"
     count = f"{'' if exact else 'at least '}{counted(total, unit)}"
-    within = "" if total or wanted.session_id else f" in {counted(sessions_searched(context, wanted), 'session')}"
-    found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"
-    if nowhere and len(wanted.query.split()) > 1:
+    within = "" if total or request.session_id else f" in {counted(sessions_searched(context, request), 'session')}"
+    found = f"Found {count}{f' {how} {shown!r}' if request.query else ''}{within}"
+    if nowhere and len(request.query.split()) > 1:
         found = cut(f"{found}; nowhere: {', '.join(nowhere)}", SUMMARY)
     return unless_behind(found, total, context)
 

@@ -42,10 +42,10 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
     if len(wanted.pattern) <= _QUOTED:
         other = call(search_event_previews.TOOL.name, **arguments_of(replace(asked, cursor=None)))
         other = other.saying("replaces search_events", after="; get_event_details opens a match.")
-    found = replace(search_event_previews.answer(context, asked), hint=other)
-    if not wanted.include_full_payload or not isinstance(found.data, Pages):
-        return found
-    build = found.data.build
+    result = replace(search_event_previews.answer(context, asked), hint=other)
+    if not wanted.include_full_payload or not isinstance(result.data, Pages):
+        return result
+    build = result.data.build
 
     def whole(count: int) -> dict[str, Any]:
         matches, connection = build(count)["matches"], context.connection
@@ -55,7 +55,7 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
         texts = [{"payload": {text_key(event): canonical_text(event)}} for event in opened]
         return {"matches": [one | text for one, text in zip(matches, texts, strict=True)]}
 
-    return replace(found, data=replace(found.data, build=whole))
+    return replace(result, data=replace(result.data, build=whole))
 
 
 TOOL = Tool(

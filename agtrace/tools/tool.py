@@ -103,9 +103,9 @@ def unless_behind(summary: str, total: int, context: Context) -> str:
     return f"{summary} so far (index {behind})" if total else f"Nothing found yet: the index is {behind}; try again"
 
 
-def query_of(wanted: Arguments) -> dict[str, Any]:
+def query_of(request: Arguments) -> dict[str, Any]:
     """Return the arguments that identify a query; what to look for in its texts changes no position in it."""
-    given = arguments_of(wanted)
+    given = arguments_of(request)
     return {name: value for name, value in given.items() if name != "context_focus_question"}
 
 

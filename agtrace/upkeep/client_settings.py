@@ -152,10 +152,10 @@ def _unchanged(settings: _Settings) -> Change:
 
 def _over(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry with what else is set in the present one: variables, a time limit, that it is switched off."""
-    known = dict(present) if isinstance(present, Mapping) else {}
+    result = dict(present) if isinstance(present, Mapping) else {}
     for name, value in entry.items():
-        known[name] = _over(known.get(name), value) if isinstance(value, Mapping) else value
-    return known
+        result[name] = _over(result.get(name), value) if isinstance(value, Mapping) else value
+    return result
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ def _checked(client: Client, settings: _Settings, after: str, wanted: Mapping[st
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
     """Return a text with spaces for what isn't a string, so that every other character stays in its place."""
 
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0].startswith('"') else _NO_LINE_END.sub(" ", found[0])
+    def blank(match: re.Match[str]) -> str:
+        return match[0] if match[0].startswith('"') else _NO_LINE_END.sub(" ", match[0])
 
     return pattern.sub(blank, text)
 
@@ -263,11 +263,11 @@ def _from_json(text: str) -> Any:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object. Two members of one name are refused: clients differ in which they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         twice = next(name for index, (name, _) in enumerate(pairs) if name in dict(pairs[:index]))
         raise Refused(f"{json.dumps(twice)} is there twice")
-    return found
+    return result
 
 
 def _rest_of_json(text: str, steps: Sequence[str]) -> str:
@@ -347,8 +347,8 @@ def _value(text: str, value: Any, margin: str) -> str:
 
 
 def _unit(text: str) -> str:
-    found = _INDENTED.search(text)
-    return found[1] if found else "  "
+    match = _INDENTED.search(text)
+    return match[1] if match else "  "
 
 
 def _margin(text: str, position: int) -> str:

@@ -41,14 +41,14 @@ def retentions(
     """Return, for each agent with sessions that deletes its logs, or whose logs are gone, what is known of that."""
     gone, known = upkeep.sessions_gone(connection), {one["provider"] for one in upkeep.providers(connection)}
     serviced = is_installed(sys.platform, environment, home)
-    found = []
+    result = []
     for agent in AGENTS.values():
         read = agent.retention() if agent.retention is not None else None
         kept = read(environment, home) if read is not None else []
         if agent.name in known and (kept or gone.get(agent.name)):
             fresh = bool(kept) and all(serviced or one.refreshed for one in kept)
-            found.append(_described(agent, kept, gone.get(agent.name, 0), fresh, freshness))
-    return found
+            result.append(_described(agent, kept, gone.get(agent.name, 0), fresh, freshness))
+    return result
 
 
 def _described(agent: Agent, kept: Sequence[Retention], gone: int, fresh: bool, freshness: Freshness) -> dict[str, Any]:
@@ -204,16 +204,16 @@ def exposure(folder: Path) -> list[str]:
     if os.name == "nt" or not folder.is_dir():
         return []
     status = folder.stat()
-    told = []
+    result = []
     if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != os.getgid()):
-        told.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
+        result.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
     if status.st_mode & _PASS:
-        told += [
+        result += [
             f"other users can read {path.name}: chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
             for path in sorted(folder.iterdir())
             if path.name.startswith(_OURS) and _is_open(path)
         ]
-    return told
+    return result
 
 
 def _is_open(path: Path) -> bool:
@@ -307,9 +307,9 @@ def _fields(records: list[Any]) -> tuple[str, ...]:
 def _types(records: list[Any]) -> tuple[str, ...]:
     for field in TYPED_BY:
         values = _names(record.get(field) for record in records if isinstance(record, dict))
-        found = tuple(f"{field}={value}" for value in values)[:_TYPES]
-        if found:
-            return found
+        result = tuple(f"{field}={value}" for value in values)[:_TYPES]
+        if result:
+            return result
     return ()
 
 
@@ -334,22 +334,22 @@ _HUMAN = frozenset({"user", "human", "prompt", "request", "ask"})
 _MODEL = frozenset({"assistant", "model", "agent", "ai", "bot", "reply", "answer", "response", "tool", "function"})
 
 
-def unknown_agents(home: Path, known: Collection[Path]) -> list[dict[str, Any]]:
+def unknown_agents(home: Path, paths: Collection[Path]) -> list[dict[str, Any]]:
     """Return the folders of programs whose files hold conversations, each with what its files look like.
 
     `agent` is whose logs they are, if agtrace can tell; None for an agent that it doesn't know. Folders in which a
     known agent keeps something, by these paths, are left out, as is whatever can't be opened.
     """
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for folder in _folders(home):
-        if any(folder == place or folder in place.parents or place in folder.parents for place in known):
+        if any(folder == place or folder in place.parents or place in folder.parents for place in paths):
             continue
         talks = {path: records for path in _lines_in(folder) if _is_conversation(records := _records(path))}
         if talks:
             look, *_ = looks(talks)
             agents = (_agent(path, records) for path, records in talks.items())
-            found.append({"folder": str(folder), "agent": next(filter(None, agents), None), **look})
-    return found
+            result.append({"folder": str(folder), "agent": next(filter(None, agents), None), **look})
+    return result
 
 
 def _folders(home: Path) -> Iterator[Path]:
@@ -363,20 +363,20 @@ def _folders(home: Path) -> Iterator[Path]:
 def _lines_in(folder: Path) -> list[str]:
     """Return a few files of JSON lines in a folder, the first that are met, level by level."""
     level, seen = [str(folder)], 0
-    found: list[str] = []
+    result: list[str] = []
     for _ in range(_DEPTH):
         below: list[str] = []
         for path in level:
             for entry in _entries(path):
                 seen += 1
-                if seen > _ENTRIES or len(found) == _OPENED:
-                    return found
+                if seen > _ENTRIES or len(result) == _OPENED:
+                    return result
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.path)
                 elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
-                    found.append(entry.path)
+                    result.append(entry.path)
         level = below
-    return found
+    return result
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

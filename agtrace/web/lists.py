@@ -81,16 +81,16 @@ class ListFilters(Struct, frozen=True):
     @classmethod
     def of(cls, given: QueryParams) -> ListFilters:
         """Read the query of an address. Raises `InvalidParameter` for an agent, order or group that doesn't exist."""
-        found = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__})
+        result = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__})
         for name, value, allowed in (
-            ("agent", found.agent, [*AGENTS]), ("sort", found.sort, [*SORTS]), ("by", found.by, [*GROUPS]),
-            ("kind", found.kind, ["main", "subagent", "all"]),
+            ("agent", result.agent, [*AGENTS]), ("sort", result.sort, [*SORTS]), ("by", result.by, [*GROUPS]),
+            ("kind", result.kind, ["main", "subagent", "all"]),
         ):  # fmt: skip
             if value and value not in allowed:
                 raise InvalidParameter(
                     name, f"{name}: expected one of {', '.join(allowed)}, got {repeated(value, 60)!r}"
                 )
-        return found
+        return result
 
     @property
     def given(self) -> dict[str, str]:
@@ -218,8 +218,8 @@ def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[st
     rows: Any = fit_for_the_page(
         [dump(item) | {"agents": [AGENTS[name] for name in item.providers]} for item in page.items]
     )
-    found: list[dict[str, Any]] = rows
-    return found
+    result: list[dict[str, Any]] = rows
+    return result
 
 
 def ledger(
@@ -271,16 +271,16 @@ def hits(desk: Service, request: Request) -> dict[str, Any]:
     given = request.query_params
     query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
     order = "newest" if given.get("order") == "newest" else "best"
-    shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
+    result: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
     if not query.strip():
-        return shown
+        return result
     wanted = {
         "query": query, "order": order, "cursor": cursor, "session_id": given.get("session"),
         "limit": _FOUND if order == "newest" else None, "provider": given.get("agent"), "project": given.get("project"),
     }  # fmt: skip
     asked = {name: value for name, value in wanted.items() if value}
     answer = desk.ask("search_event_previews", asked).value
-    return shown | {"answer": answer, "titles": desk.read(lambda context: _titles(context, answer))}
+    return result | {"answer": answer, "titles": desk.read(lambda context: _titles(context, answer))}
 
 
 def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:

@@ -336,8 +336,8 @@ def examined(
     if not dollars:
         shown["row"]["cost"] = None
     shown["details"]["timeline"] = timeline
-    found: dict[str, Any] = shown
-    return found
+    result: dict[str, Any] = shown
+    return result
 
 
 # -- pages -------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         """Return a method or attribute of the pattern, which from then on is one of this object."""
-        found = getattr(re.compile(*self._given), name)
-        setattr(self, name, found)
-        return found
+        result = getattr(re.compile(*self._given), name)
+        setattr(self, name, result)
+        return result
 
 
 def later(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -244,11 +244,11 @@ class TeamWriter:
 
     def _cleared(self, id: int) -> dict[int, int]:
         """Delete what belongs to a session; return event index -> the id that the event had."""
-        kept = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
+        result = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
         for table in OWNED:
             self._team.execute(f"DELETE FROM {table} WHERE session_id = %s", (id,))
         self._team.execute("DELETE FROM path WHERE owner = %s", (id,))
-        return kept
+        return result
 
     def _events(
         self, rows: Export, id: int, kept: Mapping[int, int], names: Mapping[Any, int], originals: Mapping[int, int]

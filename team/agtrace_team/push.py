@@ -325,14 +325,14 @@ class Push:
         wanted: dict[str, dict[int, int]] = {}
         for index, uid, original in self._index.execute(_COPIES, (session.row,)):
             wanted.setdefault(uid, {})[index] = original
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for uid, originals in wanted.items():
             if uid in self._there:
                 sql = "SELECT event_index, id FROM event WHERE session_id = %s AND event_index = ANY (%s)"
                 given = (self._there[uid].id, sorted({*originals.values()}))
                 ids = dict(self._team.execute(sql, given).fetchall())
-                found |= {index: ids[original] for index, original in originals.items() if original in ids}
-        return found
+                result |= {index: ids[original] for index, original in originals.items() if original in ids}
+        return result
 
     def _file(self, session: Chosen, rows: Export) -> int:
         names = self._columns.of("file")

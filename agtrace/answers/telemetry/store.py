@@ -216,10 +216,10 @@ def sums_since(path: Path, since: int) -> Sums:
     return Sums(*(number or 0 for number in row))
 
 
-def _grouped(connection: sqlite3.Connection, wanted: RequestFilter) -> dict[str, Group]:
+def _grouped(connection: sqlite3.Connection, request: RequestFilter) -> dict[str, Group]:
     """Return requests by group: by name, or all as one without a name."""
-    chosen, given = _chosen(wanted, at="at" if wanted.since else "+at")  # of all, a scan is faster
-    group = _GROUPS[wanted.by]
+    chosen, given = _chosen(request, at="at" if request.since else "+at")  # of all, a scan is faster
+    group = _GROUPS[request.by]
     errors: dict[Any, dict[str, int]] = defaultdict(dict)
     failed = f"SELECT {group}, outcome, count(*) {chosen} AND outcome != 'ok' GROUP BY 1, 2 ORDER BY 2"
     for name, outcome, number in connection.execute(failed, given):
@@ -227,18 +227,18 @@ def _grouped(connection: sqlite3.Connection, wanted: RequestFilter) -> dict[str,
     groups = {}
     for name, *row in connection.execute(f"SELECT {group}, {_SUMS}, {_VALUES} {chosen} GROUP BY 1", given):
         groups[name] = Group(Sums(*row[:-3]), errors[name], [*map(orjson.loads, row[-3:])])
-    if wanted.by not in _TIMES:
+    if request.by not in _TIMES:
         return groups
-    length, form = _TIMES[wanted.by]
+    length, form = _TIMES[request.by]
     begun = {number: datetime.fromtimestamp(number * length / 1000, UTC) for number in groups}
     return {begun[number].strftime(form): one for number, one in groups.items()}
 
 
-def _chosen(wanted: RequestFilter, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
+def _chosen(request: RequestFilter, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
     """Return which requests of the table are wanted, and the values in that."""
-    until = _END_OF_TIME if wanted.until is None else wanted.until
-    condition = f"{at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
-    return f"FROM request WHERE {condition}", (wanted.since or 0, until, wanted.tool)
+    until = _END_OF_TIME if request.until is None else request.until
+    condition = f"{at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[request.outcome]}"
+    return f"FROM request WHERE {condition}", (request.since or 0, until, request.tool)
 
 
 @contextmanager
@@ -256,7 +256,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
 # -- figures ------------------------------------------------------------------------------------------
 
 
-def metrics(path: Path, wanted: RequestFilter, dropped: int | None = None) -> RequestMetrics:
+def metrics(path: Path, request: RequestFilter, dropped: int | None = None) -> RequestMetrics:
     """Return the figures of the requests in a telemetry file. Raises `TelemetryUnavailable`."""
     groups: dict[str, Group] = {}
     ends: Sequence[int | None] = (None, None)
@@ -265,16 +265,16 @@ def metrics(path: Path, wanted: RequestFilter, dropped: int | None = None) -> Re
         if connection is not None:
             connection.execute("BEGIN")  # all queries see the same requests
             (recorded,) = connection.execute("SELECT count(*) FROM request").fetchone()
-            chosen, given = _chosen(wanted)
+            chosen, given = _chosen(request)
             ends = connection.execute(f"SELECT min(at), max(at) {chosen}", given).fetchone()
-            groups = _grouped(connection, wanted)
+            groups = _grouped(connection, request)
     names = sorted(groups)
-    if wanted.by not in _TIMES:
+    if request.by not in _TIMES:
         names.sort(key=lambda name: -groups[name].sums.requests)
-    shown = [(redact(name) if wanted.by == "client" else name, groups[name]) for name in names if wanted.by]
+    shown = [(redact(name) if request.by == "client" else name, groups[name]) for name in names if request.by]
     return RequestMetrics(
-        since=iso(wanted.since),
-        until=iso(wanted.until),
+        since=iso(request.since),
+        until=iso(request.until),
         first=iso(ends[0]),
         last=iso(ends[1]),
         total=_figures(_together(groups.values())),
@@ -284,14 +284,14 @@ def metrics(path: Path, wanted: RequestFilter, dropped: int | None = None) -> Re
     )
 
 
-def comparison(path: Path, wanted: RequestFilter) -> AbComparison:
+def comparison(path: Path, request: RequestFilter) -> AbComparison:
     """Return the two sides of a comparison. Raises `TelemetryUnavailable`."""
-    chosen, given = _chosen(wanted)
+    chosen, given = _chosen(request)
     counts = "count(DISTINCT coalesce(connection, '')), count(*), sum(outcome != 'ok')"
     query = f"SELECT arm, {counts}, {_VALUES} {chosen} AND arm IS NOT NULL GROUP BY 1 ORDER BY 1"
     with _reading(path) as connection:
         rows = [] if connection is None else connection.execute(query, given).fetchall()
-    return AbComparison(since=iso(wanted.since), until=iso(wanted.until), arms=[_side(*row) for row in rows])
+    return AbComparison(since=iso(request.since), until=iso(request.until), arms=[_side(*row) for row in rows])
 
 
 def _side(arm: str, connections: int, requests: int, errors: int, *values: str) -> ArmFigures:
@@ -326,9 +326,9 @@ def _together(groups: Collection[Group]) -> Group:
     return Group(sums, errors, [[value for group in groups for value in group.values[place]] for place in range(3)])
 
 
-def _figures(found: Group, name: str | None = None) -> RequestFigures:
-    sums, errors = found.sums, found.errors
-    ms, sizes, tokens = (_percentiles(values) if values else None for values in found.values)
+def _figures(group: Group, name: str | None = None) -> RequestFigures:
+    sums, errors = group.sums, group.errors
+    ms, sizes, tokens = (_percentiles(values) if values else None for values in group.values)
 
     def share(part: int) -> float:
         return round(part / sums.requests, 4) if sums.requests else 0.0

@@ -108,8 +108,8 @@ def _reviewed(one: Again, history: History) -> str:
 
     A model first says that it will look, and then what it saw.
     """
-    if told := _FINDING.search(one.said.text):
-        return told[0]
+    if match := _FINDING.search(one.said.text):
+        return match[0]
     turn = [message.text for message in history.messages if message.turn == one.said.turn and message.text.strip()]
     seen = next((text for text in turn if _SAW.search(text)), None)
     return seen or next(

@@ -178,7 +178,7 @@ def is_probe(call: Call) -> bool:
     deciding = _deciding(command) if command is not None else []
     if not any(map(tests, deciding)) or not all(tests(part) or reads(part) for part in deciding):
         return False
-    complaining = {found[1].lower() for found in _COMPLAINT.finditer(call.result)}  # the programs, or the shell
+    complaining = {match[1].lower() for match in _COMPLAINT.finditer(call.result)}  # the programs, or the shell
     return complaining.isdisjoint({part.program for part in _parts(call)} - {"which"} | _SHELL_NAMES)
 
 
@@ -227,8 +227,8 @@ def _deciding(command: str) -> list[Part]:
 def _exit_code(call: Call) -> int | None:
     if call.exit_code is not None:
         return call.exit_code
-    told = _CLAUDE_EXIT_CODE.match(call.result)
-    return int(told[1]) if told else None
+    match = _CLAUDE_EXIT_CODE.match(call.result)
+    return int(match[1]) if match else None
 
 
 # -- labels ----------------------------------------------------------------------------------------

@@ -63,14 +63,14 @@ def _causes(_history: History) -> dict[int, Signature | None]:
 @derived
 def _printed_when_well(history: History) -> defaultdict[str, set[str]]:
     """Return the lines that commands printed that went well, by their program, if the session has failures of it."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    result: defaultdict[str, set[str]] = defaultdict(set)
     failing = {program for call in history.calls if call.failed for program in _programs(call)}
     for call in history.calls:
         for program in failing.intersection(_programs(call)) if not call.failed and command_of(call) else ():
-            found[program].update(
+            result[program].update(
                 _bare(line) for line in map(str.strip, call.result.splitlines()) if len(line) >= _FEWEST_CHARS
             )
-    return found
+    return result
 
 
 def _bare(line: str) -> str:

@@ -107,17 +107,17 @@ def _of_patch(patch: str) -> Iterator[Edit]:
     """Yield the edits of a patch in Codex's format, one for each file."""
     path, kind, lines, moved_from = "", "", list[str](), None
     for line in [*patch.splitlines(), "*** End Patch"]:
-        found = _FILE.match(line)
-        if found and found[3]:
-            path, moved_from = found[3].strip(), path
-        elif found or line.startswith("*** End Patch"):
+        match = _FILE.match(line)
+        if match and match[3]:
+            path, moved_from = match[3].strip(), path
+        elif match or line.startswith("*** End Patch"):
             if kind == "Update":
                 yield Edit(path, replacements=tuple(_hunks(lines)), moved_from=moved_from)
             elif kind == "Add":
                 yield Edit(path, whole="".join(f"{line[1:]}\n" for line in lines if line.startswith("+")))
             elif kind == "Delete":
                 yield Edit(path, deletes=True)
-            path, kind, lines = (found[2].strip(), found[1], []) if found else ("", "", [])
+            path, kind, lines = (match[2].strip(), match[1], []) if match else ("", "", [])
             moved_from = None
         else:
             lines.append(line)
@@ -156,15 +156,15 @@ def patch_in(text: str) -> str | None:
     """Return the patch in Codex's format that a text contains, also within a script; None if there is none."""
     if "*** Begin Patch" not in text:
         return None
-    found = _PATCH.search(text)
-    return found[0] if found else _in_script(text)
+    match = _PATCH.search(text)
+    return match[0] if match else _in_script(text)
 
 
 def _in_script(text: str) -> str | None:
     """Return the patch in a script, where it is a string with escapes; None if there is none."""
-    found = _PATCH_IN_SCRIPT.search(text)
+    match = _PATCH_IN_SCRIPT.search(text)
     try:
-        return str(orjson.loads(found[0])) if found else None
+        return str(orjson.loads(match[0])) if match else None
     except orjson.JSONDecodeError:
         return None
 

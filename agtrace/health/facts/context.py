@@ -23,18 +23,18 @@ def compactions(history: History) -> list[Entry]:
     One may be recorded twice, as a boundary and by its summary: if the model does nothing in between, both are the same
     compaction, unless there is a second boundary.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     told: set[bool] = set()
     for entry in history.entries:
         boundary = is_compaction(entry, history.provider)
         if boundary or (isinstance(entry, UserText) and entry.kind is UserKind.COMPACTION_SUMMARY):
             if not told or boundary in told:
-                found.append(entry)
+                entries.append(entry)
                 told = set()
             told.add(boundary)
         elif isinstance(entry, (Call, Message)) or (isinstance(entry, UserText) and entry.opens_turn):
             told = set()
-    return found
+    return entries
 
 
 def figures(history: History) -> SessionFigures:

@@ -205,7 +205,7 @@ def _strongest(text: str) -> str:
     """Return a correction on one line, a long one from the sentence on that says most clearly what is wrong."""
     said = own_words(text)
     if len(said) > _QUOTED:
-        starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
+        starts = [0, *(match.end() for match in _SENTENCE_END.finditer(said))]
         for begin, end in pairwise([*starts, len(said)]):
             if _words("strong").search(_normal(said[begin:end])):
                 return " ".join(said[begin:].split())

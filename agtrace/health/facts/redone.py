@@ -96,8 +96,8 @@ def _again(history: History) -> Iterator[Again]:
 
 def said_to_fail(text: str) -> str | None:
     """Return the line of a pasted text in which a command says that it failed."""
-    found = _SHOWS.search(text)
-    return None if found is None else text[found.start() :].partition("\n")[0]
+    match = _SHOWS.search(text)
+    return None if match is None else text[match.start() :].partition("\n")[0]
 
 
 def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]], now: Again | None) -> None:

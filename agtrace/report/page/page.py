@@ -161,14 +161,14 @@ def detail(session: ReportedSession, most_entries: int) -> tuple[dict[str, Any],
     return texts | {"names": names}, _numbers(session.timeline, entries, names, most_entries)
 
 
-def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
+def _insight(session: ReportedSession, insight: Insight) -> dict[str, Any]:
     """Return a finding; a reference is included only if it can't be built from the session and the event's index."""
     own = f"ax://event/{session.session_id}/"
     evidence = [
         [shown.event_index, shown.quote, *([shown.ref] if shown.ref != f"{own}{shown.event_index}" else [])]
-        for shown in found.evidence
+        for shown in insight.evidence
     ]
-    return dump(found) | {"evidence": evidence}
+    return dump(insight) | {"evidence": evidence}
 
 
 def _numbers(timeline: Timeline, entries: list[TimelineEntry], names: list[str], most: int) -> dict[str, Any]:

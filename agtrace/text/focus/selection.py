@@ -247,26 +247,27 @@ _CUT = "..."
 
 def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protected, total: int) -> set[int]:
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
-    kept = set(protected.failing)
-    room = _Room(kept, min(int(total * FOR_PROTECTED), MOST_LINES))
+    result = set(protected.failing)
+    room = _Room(result, min(int(total * FOR_PROTECTED), MOST_LINES))
     starts = [block.start for block in blocks]
     details = sorted(protected.details, key=lambda line: -scores[bisect_right(starts, line) - 1])
     for line in (*protected.around, *details):
         room.take((line,))
     best = max(scores, default=0)
     ranked = _ranked(scores, best * OF_BEST_TO_FILL)
-    kept.update(_whole(blocks[ranked[0]]) if ranked else ())
-    room = _Room(kept, min(int(total * MOST_KEPT), MOST_LINES) - (len(kept) - len(protected.failing)))
+    result.update(_whole(blocks[ranked[0]]) if ranked else ())
+    room = _Room(result, min(int(total * MOST_KEPT), MOST_LINES) - (len(result) - len(protected.failing)))
     for index in ranked:
         if scores[index] >= best * OF_BEST:
             room.take(_whole(blocks[index]))
     sure = min(max((best - UNSURE) / (SURE - UNSURE), 0), 1)
     room = _Room(
-        kept, min(min(int(total * (FILLED + (FILLED_IF_SURE - FILLED) * sure)), MOST_LINES) - len(kept), MOST_FILLED)
+        result,
+        min(min(int(total * (FILLED + (FILLED_IF_SURE - FILLED) * sure)), MOST_LINES) - len(result), MOST_FILLED),
     )
     for index in ranked:
         room.take(_whole(blocks[index]))
-    return kept
+    return result
 
 
 def _whole(block: Block) -> tuple[int, ...]:
@@ -370,27 +371,27 @@ def longest_gap(last: int) -> int:
 
 def spans(kept: Iterable[int]) -> list[tuple[int, int]]:
     """Return the stretches of these lines, inclusive."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for line in sorted(kept):
-        if found and found[-1][1] == line - 1:
-            found[-1] = (found[-1][0], line)
+        if result and result[-1][1] == line - 1:
+            result[-1] = (result[-1][0], line)
         else:
-            found.append((line, line))
-    return found
+            result.append((line, line))
+    return result
 
 
-def widened(kept: list[tuple[int, int]], lines: Sequence[str], first: int, *, single: bool) -> list[tuple[int, int]]:
+def widened(result: list[tuple[int, int]], lines: Sequence[str], first: int, *, single: bool) -> list[tuple[int, int]]:
     """Add lines that cost no more than the gap that stood for them; with `single`, each that is left out alone."""
-    ends = [(-1, -1), *kept, (len(lines), len(lines))]
+    ends = [(-1, -1), *result, (len(lines), len(lines))]
     more = [
         range(before + 1, after)
         for (_, before), (after, _) in pairwise(ends)
         if after - before > 1 and not _worth(lines, before + 1, after - 1, first, single)
     ]
     if not more:
-        return kept
+        return result
     return spans(
-        {line for start, end in kept for line in range(start, end + 1)} | {line for one in more for line in one}
+        {line for start, end in result for line in range(start, end + 1)} | {line for one in more for line in one}
     )
 
 

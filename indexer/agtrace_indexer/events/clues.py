@@ -141,7 +141,7 @@ def clues_in(output: str) -> Iterator[Clue]:
     pages = {repository_at(page) for page in _PAGE.findall(output)} if "://" in output else set()
     if len(pages) == 1 and (page := pages.pop()):
         yield Clue(SHOWN, page)
-    commits = (value for found in _HASH.finditer(output) for value in found.groups() if value and is_hash(value))
+    commits = (value for match in _HASH.finditer(output) for value in match.groups() if value and is_hash(value))
     for number, commit in enumerate(commits):
         if number == _MOST:
             return

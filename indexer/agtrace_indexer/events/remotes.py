@@ -23,13 +23,13 @@ def repository_at(address: str) -> str | None:
 
     None for anything else: a path of this machine says nothing about which repository it is.
     """
-    found = _ADDRESS.match(address[:_LONGEST].strip())
-    if found is None:
+    match = _ADDRESS.match(address[:_LONGEST].strip())
+    if match is None:
         return None
-    path = _PAGE.sub("", found["path"]).removesuffix(".git")
+    path = _PAGE.sub("", match["path"]).removesuffix(".git")
     if "/" not in path or any(part in ("", ".", "..") for part in path.split("/")):
         return None
-    told = f"{found['host']}/{path}".lower()
+    told = f"{match['host']}/{path}".lower()
     return told if masked(told) == told else None
 
 

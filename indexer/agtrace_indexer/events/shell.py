@@ -108,11 +108,11 @@ def _read(command: str) -> Iterator[Part]:
     part, target, place, closed = _Open(), "", 0, 0
     around: list[_Open | None] = []
     delimiters: list[str] = []
-    while found := _TOKEN.match(command, place):
-        kind, text, place = found.lastgroup, found[0], found.end()
+    while match := _TOKEN.match(command, place):
+        kind, text, place = match.lastgroup, match[0], match.end()
         if kind == "redirect":
             target = text.lstrip("0123456789")
-        elif kind == "word" and found.start() == closed and part.words[-1:] and part.words[-1].endswith("$"):
+        elif kind == "word" and match.start() == closed and part.words[-1:] and part.words[-1].endswith("$"):
             part.words[-1] += text
         elif kind == "word":
             _add(part, text, target, delimiters)

@@ -101,15 +101,15 @@ class Logs:
 
     def with_all_of(self, files: Iterable[int]) -> set[int]:
         """Return these logs, those of the sub-agents they started, and earlier or other logs of the same sessions."""
-        found: set[int] = set()
+        result: set[int] = set()
         waiting = list(files)
         while waiting:
             file = waiting.pop()
-            if file not in found:
-                found.add(file)
+            if file not in result:
+                result.add(file)
                 waiting += self._started[file]
                 waiting += self._same[self._heads[file].key] if file in self._heads else ()
-        return found
+        return result
 
     def digests(self, files: Iterable[int]) -> set[str]:
         """Return the tombstone digests of these logs' sessions, except inline sub-agents, which have no own log."""

@@ -311,17 +311,17 @@ def _originals(connection: sqlite3.Connection, session: int, parent: int, replay
     places: dict[int, list[tuple[int, int]]] = {}
     for index, identity, event in connection.execute(_ITEMS, (parent,)):
         places.setdefault(identity, []).append((index, event))
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     after, missed = -1, 0
     for index, identity, _ in connection.execute(_ITEMS, (session,)):
         if replayed_to and index >= replayed_to:
             break
         place = next((place for place in places.get(identity, ()) if place[0] > after), None)
         if place is not None:
-            after, found[index], missed = place[0], place[1], 0
+            after, result[index], missed = place[0], place[1], 0
         elif not replayed_to and (missed := missed + 1) >= _MISSES:
             break
-    return found
+    return result
 
 
 # -- reports ---------------------------------------------------------------------------------------

@@ -222,9 +222,9 @@ class Catalog:
             elif status == "log":
                 yield LogFile(path, stamped, size, int(times[1]))
 
-    def note_stamp(self, found: LogFile) -> None:
+    def note_stamp(self, file: LogFile) -> None:
         """Record the stamp of a log, which the archive has changed."""
-        self.connection.execute("UPDATE file SET stamp = ? WHERE path = ?", (found.stamp, found.path))
+        self.connection.execute("UPDATE file SET stamp = ? WHERE path = ?", (file.stamp, file.path))
 
     def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
         return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]

@@ -301,11 +301,11 @@ def _ties(known: list[_Known]) -> _Ties:
     for one, other in _candidates(known, common):
         if one.remote is None or one.remote != other.remote:
             pairs[one.folder.id, other.folder.id] = (one, other)
-    found = {}
+    result = {}
     for ids, (one, other) in pairs.items():
         if tie := _tie(one, other, common):
-            found[ids] = (one, other, tie)
-    return found
+            result[ids] = (one, other, tie)
+    return result
 
 
 def _candidates(known: list[_Known], common: frozenset[str]) -> Iterator[tuple[_Known, _Known]]:

@@ -98,10 +98,10 @@ def small_file(path: Path) -> str:
 
 def _main_repository(git_file: Path) -> str | None:
     try:
-        found = _GITDIR_OF_WORKTREE.match(small_file(git_file))
+        match = _GITDIR_OF_WORKTREE.match(small_file(git_file))
     except OSError:
         return None
-    return os.path.normpath(git_file.parent / found[1]) if found else None
+    return os.path.normpath(git_file.parent / match[1]) if match else None
 
 
 def portable(path: str) -> str:

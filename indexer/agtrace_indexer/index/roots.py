@@ -68,8 +68,8 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
 
     with write_lock(database, patience), closing(Catalog(database)) as catalog:
         store, path = Store(catalog.connection), os.path.abspath(path)
-        found = next((root for root in all_roots(catalog.connection) if root.path == path), None)
-        if found is None:
+        result = next((root for root in all_roots(catalog.connection) if root.path == path), None)
+        if result is None:
             raise UnknownRoot(path)
         store.begin()
         Database(catalog.connection, execute_plugins=False).table("root").delete(path)
@@ -79,7 +79,7 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
         only_below = catalog.connection.execute(_ONLY_BELOW, {"path": path, "sep": os.sep}).fetchall()
         store.mark_gone(file for (file,) in only_below)
         store.commit()
-    return found
+    return result
 
 
 def bring_back(catalog: Catalog, paths: Collection[str]) -> None:

@@ -358,21 +358,21 @@ class Interning:
 
     def name(self, name: str) -> int:
         """Return the id of a short, recurring string."""
-        found = self._names.get(name)
-        if found is None:
-            found = self._interned("name", "text", masked(name))
-            self._names[name] = found
-        return found
+        result = self._names.get(name)
+        if result is None:
+            result = self._interned("name", "text", masked(name))
+            self._names[name] = result
+        return result
 
     def path(self, path: str) -> int:
         """Return the id of a path, masked."""
         self.relative |= path[:1] != "/" and path[1:2] != ":"
-        found = self._paths.get(path)  # masking a masked path changes nothing
-        if found is None:
+        result = self._paths.get(path)  # masking a masked path changes nothing
+        if result is None:
             path = masked(path)
-            found = self._paths.get(path) or self._interned("path", "text", path)
-            self._paths[path] = found
-        return found
+            result = self._paths.get(path) or self._interned("path", "text", path)
+            self._paths[path] = result
+        return result
 
     def project(self, cwd: str | None, told: str | None = None) -> int | None:
         """Return the id of a project, by a session's directory or the hash that its log tells; None without either."""

@@ -56,15 +56,15 @@ def _hashed(gram: int) -> int:
 
 def stems(texts: Sequence[tuple[int, str]]) -> dict[int, set[str]]:
     """Return the stems of the words of texts, each text with a number above 0."""
-    found: dict[int, set[str]] = {number: set() for number, _ in texts}
+    result: dict[int, set[str]] = {number: set() for number, _ in texts}
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         memory.executescript(_STEMS)
         memory.execute("BEGIN")
         memory.executemany("INSERT INTO text (rowid, words) VALUES (?, ?)", texts)
         memory.execute("COMMIT")
         for term, number in memory.execute("SELECT term, doc FROM stem"):
-            found[number].add(term)
-    return found
+            result[number].add(term)
+    return result
 
 
 @lru_cache(maxsize=1000)

@@ -136,9 +136,9 @@ def _read(path: Path) -> Iterator[tuple[str, str, float]]:
         ) from error
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
-        found = _LINE.fullmatch(line)
-        if found is not None:
-            yield found[1], found[2], datetime.fromisoformat(f"{found[3]}+00:00").timestamp()
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            yield match[1], match[2], datetime.fromisoformat(f"{match[3]}+00:00").timestamp()
         elif line and number < len(lines):  # a last line without a newline was cut off by a crash
             raise UnreadableTombstones(
                 f"line {number} of {path}, the list of forgotten sessions, can't be read: delete that line, but not "

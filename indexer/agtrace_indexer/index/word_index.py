@@ -219,7 +219,7 @@ def find(connection: sqlite3.Connection, piece: bytes, begins: bool, ends: bool,
     wanted = b"\n" * begins + piece + b"\n" * ends
     if len(wanted.decode("utf-8", "replace")) < _SHORTEST:
         return None
-    found: set[bytes] = set()
+    result: set[bytes] = set()
     for words, checksum in connection.execute("SELECT words, checksum FROM vocabulary"):
         if zlib.crc32(words) != checksum:
             raise Damaged("the vocabulary has changed")
@@ -227,11 +227,11 @@ def find(connection: sqlite3.Connection, piece: bytes, begins: bool, ends: bool,
         while position >= 0:
             start = words.rfind(b"\n", 0, position + begins) + 1
             end = words.find(b"\n", position + len(wanted) - ends)
-            found.add(words[start:end])
-            if len(found) > most:
+            result.add(words[start:end])
+            if len(result) > most:
                 return None
             position = words.find(wanted, end)
-    return found
+    return result
 
 
 def _insert_words(connection: sqlite3.Connection, words: Sequence[bytes], base: int) -> None:
@@ -283,12 +283,12 @@ def _space(text: bytes, at: int) -> int:
 
 def words_in(texts: Iterable[bytes]) -> set[bytes]:
     """Return all folded words in the pieces of some texts; a word cut between pieces is included in FTS5's parts."""
-    found: set[bytes] = set()
+    result: set[bytes] = set()
     for text in texts:
         folded = text.lower()
         for start, end in pieces(folded):
-            found.update(_ANY_WORD.findall(folded, start, end))
-    return found
+            result.update(_ANY_WORD.findall(folded, start, end))
+    return result
 
 
 _EXACT_ASKED = 8
@@ -318,8 +318,8 @@ def words_in_query(query: bytes) -> Words:
     """Return the words of a folded query."""
     whole: set[bytes] = set()
     cut: list[Cut] = []
-    for found in _ANY_WORD.finditer(query):
-        word, begins, ends = found[0], found.start() > 0, found.end() < len(query)
+    for match in _ANY_WORD.finditer(query):
+        word, begins, ends = match[0], match.start() > 0, match.end() < len(query)
         if len(word) > OVERLAP:  # no piece need contain all of it
             cut.append(Cut(word[:OVERLAP].decode("utf-8", "ignore").encode(), begins=False, ends=False))
         elif begins and ends:

@@ -170,5 +170,5 @@ def _shown_status(after: Sequence[Part]) -> str | None:
     """Return the text that an `echo` right behind a part puts before its exit code."""
     if not after or after[0].program not in ("echo", "printf"):
         return None
-    said = _SHOWN_STATUS.match(" ".join(word for word in after[0].words[1:] if not re.fullmatch(r"-[neE]+", word)))
-    return said and said[1].replace("\\n", "").lstrip("\n")
+    match = _SHOWN_STATUS.match(" ".join(word for word in after[0].words[1:] if not re.fullmatch(r"-[neE]+", word)))
+    return match and match[1].replace("\\n", "").lstrip("\n")

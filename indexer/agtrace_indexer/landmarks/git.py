@@ -111,10 +111,10 @@ def branches(told: Told, output: str, *, surely: bool) -> Iterator[Landmark]:
 def pushes(output: str) -> Iterator[Landmark]:
     """Yield the branches that pushes brought commits to; none that a remote had already, or refused."""
     sent = _SENT.search(output)
-    for found in _MOVED.finditer(output):
-        if found["from"] == found["to"] or (sent and sent.start() < found.start()):
-            commits = found["commits"] or "new branch"
-            yield Landmark(LandmarkKind.PUSH, found["to"], f"{commits} (forced)" if found["how"] == "+" else commits)
+    for match in _MOVED.finditer(output):
+        if match["from"] == match["to"] or (sent and sent.start() < match.start()):
+            commits = match["commits"] or "new branch"
+            yield Landmark(LandmarkKind.PUSH, match["to"], f"{commits} (forced)" if match["how"] == "+" else commits)
 
 
 def tags(output: str) -> Iterator[Landmark]:
@@ -138,13 +138,13 @@ def _listed_hash(output: str, subject: str | None) -> str | None:
 
 def _alone(output: str) -> str | None:
     """Return the hash that is alone in its line, as `git rev-parse` prints it: short ones have digits and letters."""
-    bare = (found[1] for found in _LISTED.finditer(output) if not found[2])
+    bare = (match[1] for match in _LISTED.finditer(output) if not match[2])
     return next((one for one in bare if len(one) == 40 or is_hash(one)), None)
 
 
 def _pushed(output: str) -> str | None:
-    found = _PUSHED.search(output)
-    return found and found[1]
+    match = _PUSHED.search(output)
+    return match and match[1]
 
 
 def _message(options: tuple[str, ...]) -> str | None:
@@ -239,6 +239,6 @@ def of_forge(told: Told, output: str, *, surely: bool) -> Iterator[Landmark]:
             yield Landmark(kind, name, None, Verdict.CREATED)
         return
     verdict = Verdict(how.partition(" ")[0])
-    said = _SAID[verdict].search(output)
-    if said or (surely and " " not in how):
-        yield Landmark(kind, said[1] if said else name, None, verdict)
+    match = _SAID[verdict].search(output)
+    if match or (surely and " " not in how):
+        yield Landmark(kind, match[1] if match else name, None, verdict)

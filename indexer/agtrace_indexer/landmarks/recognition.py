@@ -83,9 +83,9 @@ def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
 
 
 def _publication(attempt: Attempt, output: str, *, surely: bool) -> Iterator[Landmark]:
-    found = _PUBLISHED.search(output)
-    if found or surely:
-        named = found[found.lastgroup or 0] if found else None
+    match = _PUBLISHED.search(output)
+    if match or surely:
+        named = match[match.lastgroup or 0] if match else None
         yield Landmark(LandmarkKind.RELEASE, named, attempt.name, Verdict.CREATED)
 
 
@@ -130,12 +130,12 @@ def _shown_code(before: str | None, output: str) -> int | None:
 
 def _said_of_each(attempts: Sequence[Attempt], output: str, *, well: bool | None) -> list[_Evidence]:
     """Return what an output says of each attempt of a command; `well`: whether the command succeeded, if known."""
-    said = [_Evidence(output) for _ in attempts]
+    result = [_Evidence(output) for _ in attempts]
     tests = [number for number, attempt in enumerate(attempts) if attempt.kind is LandmarkKind.TEST_RUN]
     lines = verdicts.summaries(output) if len(tests) > 1 else []
     if len(lines) == len(tests):
         for number, line in zip(tests, lines, strict=True):
-            said[number] = _Evidence(line)
+            result[number] = _Evidence(line)
     for number in range(len(attempts) - 1, 0, -1):
         one, other = attempts[number - 1 : number + 1]
         if not (other.place.behind and one.kind in _RUNS and other.kind in _RUNS) or (well and one.place.succeeds):
@@ -143,13 +143,13 @@ def _said_of_each(attempts: Sequence[Attempt], output: str, *, well: bool | None
         if one.kind is other.kind:
             ran_alone = number in tests and 0 < len(lines) <= tests.index(number)
         else:
-            if said[number].succeeded or verdicts.speaks(other.kind, output, besides=one.kind):
-                said[number - 1] = said[number - 1]._replace(succeeded=True)
+            if result[number].succeeded or verdicts.speaks(other.kind, output, besides=one.kind):
+                result[number - 1] = result[number - 1]._replace(succeeded=True)
                 continue
             ran_alone = True
         if ran_alone and verdicts.failed(one.kind, output, of_anything=False):
-            said[number] = said[number]._replace(began=False)
-    return said
+            result[number] = result[number]._replace(began=False)
+    return result
 
 
 def _of_script(output: str, outcome: Outcome) -> Outcome:

@@ -228,15 +228,15 @@ def speaks(kind: LandmarkKind, output: str, *, besides: LandmarkKind) -> bool:
     """Whether the output has words of a test run, or of a build, that aren't those of the other one."""
     theirs = (_FAILED[besides], _PASSED[besides])
     return any(
-        not any(other.match(output, found.start()) for other in theirs)
+        not any(other.match(output, match.start()) for other in theirs)
         for pattern in (_FAILED[kind], _PASSED[kind])
-        for found in pattern.finditer(output)
+        for match in pattern.finditer(output)
     )
 
 
 def summaries(output: str) -> list[str]:
     """Return the lines near the end of an output in which test runs print their counts."""
-    return [found[0] for found in _COUNTS.finditer(shown_of(output[-_LAST:]))]
+    return [match[0] for match in _COUNTS.finditer(shown_of(output[-_LAST:]))]
 
 
 def counts(output: str) -> str | None:

@@ -68,10 +68,10 @@ class Size(NamedTuple):
 class Rows:
     """What a database says of a session, in memory as compressed lines: the stamp, then each record after its size."""
 
-    def __init__(self, found: LogFile) -> None:
-        self.found, self.count = found, 0
+    def __init__(self, file: LogFile) -> None:
+        self.found, self.count = file, 0
         self._packer = zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj()
-        self._packed = [self._packer.compress(orjson.dumps(found.stamp) + b"\n")]
+        self._packed = [self._packer.compress(orjson.dumps(file.stamp) + b"\n")]
 
     def add(self, number: int, data: bytes) -> None:
         """Add a record, which has this number."""
@@ -96,37 +96,37 @@ class Archive:
 
     # -- logs get in -------------------------------------------------------------------------------
 
-    def keep(self, found: LogFile, *, grown: bool = False) -> LogFile:
+    def keep(self, file: LogFile, *, grown: bool = False) -> LogFile:
         """Link to a log before it is read, and copy what describes it; return the log with its stamp as it is then.
 
         What the log was before stays for a while, unless it just grew.
         """
-        if not self.enabled or _describes(found.path):
-            return found
-        if found.pieces:
-            return restamped(replace(found, pieces=tuple(self.keep(piece, grown=grown) for piece in found.pieces)))
+        if not self.enabled or _describes(file.path):
+            return file
+        if file.pieces:
+            return restamped(replace(file, pieces=tuple(self.keep(piece, grown=grown) for piece in file.pieces)))
         with suppress(OSError):
-            self._link(found, grown=grown)
-            self._copy_beside(found.path)
-        return restamped(found)
+            self._link(file, grown=grown)
+            self._copy_beside(file.path)
+        return restamped(file)
 
-    def _link(self, found: LogFile, *, grown: bool) -> None:
-        place = self._place(_LOGS, found.path)
+    def _link(self, file: LogFile, *, grown: bool) -> None:
+        place = self._place(_LOGS, file.path)
         try:
-            self._into_folder(place, lambda: os.link(found.path, place, **_LINK))
+            self._into_folder(place, lambda: os.link(file.path, place, **_LINK))
         except FileExistsError:
-            if _is_link(place, found):
+            if _is_link(place, file):
                 return
             _unlink(self._new)
-            os.link(found.path, self._new, **_LINK)
-            if _is_link(self._new, found):
+            os.link(file.path, self._new, **_LINK)
+            if _is_link(self._new, file):
                 if not grown:
-                    self._set_aside(place, found.path)
+                    self._set_aside(place, file.path)
                 os.replace(self._new, place)
             else:
                 os.unlink(self._new)
         else:
-            if not _is_link(place, found):  # replaced meanwhile: the next run reads that one
+            if not _is_link(place, file):  # replaced meanwhile: the next run reads that one
                 os.unlink(place)
 
     def _copy_beside(self, log: str) -> None:
@@ -160,10 +160,10 @@ class Archive:
                 if os.path.lexists(place):
                     self._into_folder(to, partial(os.replace, place, to))
 
-    def replaced(self, found: LogFile) -> LogFile | None:
+    def replaced(self, file: LogFile) -> LogFile | None:
         """Return a log that was at the path of a file before; None if that is the log, or nothing is here."""
-        place = self._place(_LOGS, found.path)
-        if found.pieces or not os.path.isfile(place) or _is_link(place, found) or _describes(place):
+        place = self._place(_LOGS, file.path)
+        if file.pieces or not os.path.isfile(place) or _is_link(place, file) or _describes(place):
             return None
         return self._found(_LOGS, place)
 
@@ -171,12 +171,12 @@ class Archive:
         """Return the first number under which no log is kept that was at a path before."""
         return next(n for n in count(1) if not os.path.lexists(self._place(f"{_REPLACED}{n}", path)))
 
-    def move_aside(self, found: LogFile, generation: int) -> LogFile | None:
+    def move_aside(self, file: LogFile, generation: int) -> LogFile | None:
         """Keep the log that was at a path as this generation, and return it: another one is there now."""
         folder = f"{_REPLACED}{generation}"
-        place, aside = self._place(_LOGS, found.path), self._place(folder, found.path)
+        place, aside = self._place(_LOGS, file.path), self._place(folder, file.path)
         with suppress(OSError):
-            if not _is_link(place, found):
+            if not _is_link(place, file):
                 self._into_folder(aside, lambda: os.replace(place, aside))
                 return self._found(folder, aside)
         return None
@@ -191,12 +191,12 @@ class Archive:
                     if not _describes(place):
                         yield self._found(folder, place)
 
-    def before(self, found: LogFile) -> LogFile | None:
+    def before(self, file: LogFile) -> LogFile | None:
         """Return a log as it was before it became what can't be read; None if there is nothing earlier of it."""
-        earlier = self.kept(found.path)
-        if found.archived:
-            return next(islice(dropwhile(lambda one: one.archived != found.archived, earlier), 1, None), None)
-        return next((one for one in earlier if not one.container and not _is_link(one.archived, found)), None)
+        earlier = self.kept(file.path)
+        if file.archived:
+            return next(islice(dropwhile(lambda one: one.archived != file.archived, earlier), 1, None), None)
+        return next((one for one in earlier if not one.container and not _is_link(one.archived, file)), None)
 
     def kept(self, path: str) -> Iterator[LogFile]:
         """Yield a log at a path as it was last, then as it was before, the newest first."""
@@ -220,14 +220,14 @@ class Archive:
 
     # -- what is here ------------------------------------------------------------------------------
 
-    def has(self, found: LogFile) -> bool:
+    def has(self, file: LogFile) -> bool:
         """Whether a log is here as it is now."""
-        place = self._place(_ROWS if found.container else _LOGS, found.path)
+        place = self._place(_ROWS if file.container else _LOGS, file.path)
         try:
-            if found.container:
+            if file.container:
                 with _reading(place) as lines:
-                    return bool(orjson.loads(lines.readline()) == found.stamp)
-            return _is_link(place, found) or _mtime(place) == os.lstat(found.path).st_mtime_ns
+                    return bool(orjson.loads(lines.readline()) == file.stamp)
+            return _is_link(place, file) or _mtime(place) == os.lstat(file.path).st_mtime_ns
         except (OSError, ValueError, zstandard.ZstdError):
             return False
 
@@ -373,9 +373,9 @@ class Archive:
         return [name for name in names if not name.startswith((_UNTIL, _NEW))] + until[::-1]
 
 
-def records_in(found: LogFile) -> Iterator[tuple[int, bytes]]:
+def records_in(file: LogFile) -> Iterator[tuple[int, bytes]]:
     """Yield what a database said of a session when it was archived: the number and the data of each record."""
-    with _reading(found.archived) as lines:
+    with _reading(file.archived) as lines:
         lines.readline()
         while line := lines.readline():
             number, size = orjson.loads(line)
@@ -388,18 +388,18 @@ def _reading(place: str) -> io.BufferedReader:
     return io.BufferedReader(stream)
 
 
-def _is_link(place: str, found: LogFile) -> bool:
+def _is_link(place: str, file: LogFile) -> bool:
     """Whether a file here is a link to a log as it was found. Raise `OSError`.
 
     Nothing else on the same device gets the inode of a file as long as that is here.
     """
     status = os.lstat(place)
-    if status.st_nlink == 1 or str(status.st_ino) != inode(found.stamp):
+    if status.st_nlink == 1 or str(status.st_ino) != inode(file.stamp):
         return False
-    if (status.st_size, status.st_mtime_ns) == (found.size, found.mtime_ns):
+    if (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns):
         return True
     with suppress(OSError):  # it is gone by now
-        return status.st_dev == os.lstat(found.path).st_dev
+        return status.st_dev == os.lstat(file.path).st_dev
     return True
 
 

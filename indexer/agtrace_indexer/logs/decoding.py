@@ -72,7 +72,7 @@ def pieces(data: bytes) -> list[Piece]:
     have other neighbours.
     """
     text = data.translate(_NUL_AS_BLANK).decode("latin-1")  # one character for each byte
-    found: list[Piece] = []
+    result: list[Piece] = []
     position, end, broken, is_open, left = _after(_BEFORE, text, 0), len(text.rstrip(_SPACE)), -1, False, _MOST_BREAKS
     while position < end and left:
         try:
@@ -86,16 +86,16 @@ def pieces(data: bytes) -> list[Piece]:
         whole = isinstance(value, dict)
         if (whole and broken < 0) or blank >= end or (whole and text[blank] == "{"):
             if broken >= 0:
-                found.append(Piece(broken, position, readable=False))
+                result.append(Piece(broken, position, readable=False))
             piece = _piece(data, position, after)
-            found.append(piece)
+            result.append(piece)
             position, broken = blank, -1
         else:
             broken, left = position if broken < 0 else broken, left - 1
             position = _next_object(text, after - 1, after)
     if position < end or broken >= 0:
-        found.append(Piece(position if broken < 0 else broken, end, readable=False, open=is_open))
-    return found
+        result.append(Piece(position if broken < 0 else broken, end, readable=False, open=is_open))
+    return result
 
 
 def decode(data: bytes) -> list[Any] | None:
@@ -159,8 +159,8 @@ def _next_object(text: str, position: int, error: int) -> int:
 
 
 def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
-    found = pattern.match(text, position)
-    return position if found is None else found.end()
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
 
 
 def _piece(data: bytes, start: int, end: int) -> Piece:

@@ -90,8 +90,8 @@ class Forms(Struct, frozen=True):
         """Return the log that a file is a form of, and the rank of this form; None if there can't be others."""
         if self.hint in path:
             for rank, pattern in enumerate(self.patterns):
-                if found := pattern.fullmatch(path):
-                    return (found[1], found[2]), rank
+                if match := pattern.fullmatch(path):
+                    return (match[1], match[2]), rank
         return None
 
 
@@ -160,14 +160,14 @@ def _walk_overlapping(roots: list[str], linked: Collection[str], is_log: IsLog |
                 yield found
 
 
-def preferred(found: Collection[LogFile], forms: Sequence[Forms]) -> dict[str, str]:
+def preferred(files: Collection[LogFile], forms: Sequence[Forms]) -> dict[str, str]:
     """Return the files that only repeat another one: path -> path of the log that is read instead.
 
     `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
     last choice.
     """
     hints = {form.hint for form in forms}
-    maybe = {file.path: file for hint in hints for file in found if hint in file.path}  # quicker than `any` for each
+    maybe = {file.path: file for hint in hints for file in files if hint in file.path}  # quicker than `any` for each
     listed = [form for file in maybe.values() if file.oddity is None for form in _as_form(file, forms)]
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
@@ -208,8 +208,8 @@ def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
     """Return the log that a file may be a piece of: its place and its id."""
     for form in forms:
         if form.pieces and (log := form.of(path)):
-            found = form.pieces.fullmatch(log[0][1])
-            return (log[0][0], found[1]) if found else None
+            match = form.pieces.fullmatch(log[0][1])
+            return (log[0][0], match[1]) if match else None
     return None
 
 
@@ -345,12 +345,12 @@ Endings: TypeAlias = Sequence[tuple[str, str]]
 """How the path of a log ends, and how that of its sidecar ends in place of it."""
 
 
-def described(found: list[LogFile], endings: Endings) -> list[LogFile]:
+def described(files: list[LogFile], endings: Endings) -> list[LogFile]:
     """Return the files; the stamp of a log begins with that of its sidecar, so a change of either is one of the log."""
     stamps: dict[str, str] = {}
     for log, itself in reversed(endings):  # of two sidecars of a log the first ending counts
-        stamps |= {file.path.removesuffix(itself) + log: file.stamp for file in found if file.path.endswith(itself)}
-    return [_with(file, stamps[file.path]) if file.path in stamps else file for file in found] if stamps else found
+        stamps |= {file.path.removesuffix(itself) + log: file.stamp for file in files if file.path.endswith(itself)}
+    return [_with(file, stamps[file.path]) if file.path in stamps else file for file in files] if stamps else files
 
 
 def described_at(path: str, root: str, endings: Endings) -> LogFile | None:

@@ -124,18 +124,18 @@ class CountedFile:
         return self._file.seek(position)
 
 
-def open_regular(found: LogFile) -> BinaryIO | Pieces:
+def open_regular(file: LogFile) -> BinaryIO | Pieces:
     """Open a file for reading without waiting for a pipe that took its place or following a link below its root.
 
     The listing contained no links, so if the file or a folder on the way to it has become one since, it is refused.
     Raise `OSError`.
     """
-    if found.pieces:
-        return Pieces(found.pieces)
-    if found.archived:
-        descriptor = os.open(found.archived, _HOW | _NO_LINK)
+    if file.pieces:
+        return Pieces(file.pieces)
+    if file.archived:
+        descriptor = os.open(file.archived, _HOW | _NO_LINK)
     else:
-        descriptor = _opened(found.path[: found.below], found.path[found.below :])
+        descriptor = _opened(file.path[: file.below], file.path[file.below :])
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(0, "not a regular file")
@@ -181,20 +181,20 @@ def inode(stamp: str) -> str:
     return stamp.rpartition("/")[2]
 
 
-def restamped(found: LogFile) -> LogFile:
+def restamped(file: LogFile) -> LogFile:
     """Return a file with its ctime as links to it have changed it; as it is if more has changed."""
-    if found.pieces:
-        pieces = tuple(map(restamped, found.pieces))
-        return replace(found, pieces=pieces, stamp="+".join(piece.stamp for piece in pieces))
-    above, plus, own = found.stamp.rpartition("+")
+    if file.pieces:
+        pieces = tuple(map(restamped, file.pieces))
+        return replace(file, pieces=pieces, stamp="+".join(piece.stamp for piece in pieces))
+    above, plus, own = file.stamp.rpartition("+")
     size, changed, *_, number = own.split("/") if own.count("/") == _SLASHES else ("", "", "")
     try:
-        status = os.lstat(found.path)
+        status = os.lstat(file.path)
     except OSError:
-        return found
+        return file
     if (size, changed, number) != (str(status.st_size), str(status.st_mtime_ns), str(status.st_ino)):
-        return found
-    return replace(found, stamp=f"{above}{plus}{size}/{changed}/{status.st_ctime_ns}/{number}")
+        return file
+    return replace(file, stamp=f"{above}{plus}{size}/{changed}/{status.st_ctime_ns}/{number}")
 
 
 def checksum_to(content: Content, end: int) -> tuple[int | None, bytes]:

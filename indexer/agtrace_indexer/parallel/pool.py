@@ -94,13 +94,13 @@ def portions(files: list[LogFile]) -> deque[list[LogFile]]:
     return cut
 
 
-def is_for_workers(found: LogFile) -> bool:
+def is_for_workers(file: LogFile) -> bool:
     """Whether a log is small enough to be held in memory; a larger one is read piece by piece in this process."""
-    return _content(found) <= MOST
+    return _content(file) <= MOST
 
 
-def _content(found: LogFile) -> int:
-    return found.size * _COMPRESSION if found.archived or found.path.endswith(".zst") else found.size
+def _content(file: LogFile) -> int:
+    return file.size * _COMPRESSION if file.archived or file.path.endswith(".zst") else file.size
 
 
 def cores() -> int:

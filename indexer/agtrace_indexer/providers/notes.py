@@ -28,12 +28,12 @@ def readable_json(value: Any) -> str:
     One that is nested too deeply can't be shown.
     """
     try:
-        written = compact_json(value)
+        result = compact_json(value)
     except RecursionError:
         return "[nested too deeply to be shown]"
-    if len(written) > 256 and any(mark in written for mark in _BASE64_MARKS):
-        return _BASE64.sub(lambda data: f"[base64: {len(data.group()) * 3 // 4} bytes]", written)
-    return written
+    if len(result) > 256 and any(mark in result for mark in _BASE64_MARKS):
+        return _BASE64.sub(lambda data: f"[base64: {len(data.group()) * 3 // 4} bytes]", result)
+    return result
 
 
 def block_type(block: Any) -> str:
@@ -49,9 +49,9 @@ def block_text(block: Any) -> str:
         return block
     if not isinstance(block, dict):
         return readable_json(block)
-    written = block.get("text")
-    if isinstance(written, str) and block.get("type") == "text":
-        return written
+    result = block.get("text")
+    if isinstance(result, str) and block.get("type") == "text":
+        return result
     source = fields(block.get("source")) or block  # MCP images have no source
     if block.get("type") == "image" or isinstance(source.get("data"), str):
         return image_placeholder(source.get("media_type") or source.get("mimeType"), source.get("data"))
@@ -208,12 +208,12 @@ def replace_message(message: str, parts: Parts, state: LogState) -> list[Change]
     named = {part_known_as(name): draft for name, draft in parts.items()}
     new = live[known] = {name: print_of(draft.payload, draft.timestamp) for name, draft in named.items()}
     gone = [f"{known}/{name}" for name in old if name not in new]
-    said: list[Change] = [Retraction(gone)] if gone else []
+    result: list[Change] = [Retraction(gone)] if gone else []
     for name, draft in named.items():
         if old.get(name) != new[name]:
             draft.key = f"{known}/{name}"
-            said.append(draft)
-    return said
+            result.append(draft)
+    return result
 
 
 def forget_messages(

@@ -100,11 +100,11 @@ class Home(NamedTuple):
             folders = [Path(named)]
         else:
             folders = [] if self.folder is None else [home / self.folder]
-        found = [] if self.database is None else [self.database.path(folder, environment) for folder in folders]
+        result = [] if self.database is None else [self.database.path(folder, environment) for folder in folders]
         for folder in folders:
             for logs in self.logs:
-                found += sorted(folder.glob(logs)) if "*" in logs else [folder / logs]
-        return found
+                result += sorted(folder.glob(logs)) if "*" in logs else [folder / logs]
+        return result
 
 
 def of_user_data(*logs: str) -> Home:
@@ -166,7 +166,7 @@ class Source(Protocol):
     def logs(self, container: Container) -> Iterable[LogInside]:
         """Yield the logs in a container. Raises `OSError` if it can't be read now."""
 
-    def rows(self, found: LogFile, position: Any) -> Iterable[Row]:
+    def rows(self, file: LogFile, position: Any) -> Iterable[Row]:
         """Yield the records of a log after a position (that of the last row that was read); all of them for None.
 
         Records that were changed in place since then are repeated, and the keys of their drafts make them replace

@@ -103,8 +103,8 @@ def parser_of(provider: str) -> Parser:
 def container_of(path: str) -> str | None:
     """Return the path of the container that a file belongs to; None for any other file."""
     for hint, kept in _HINTS:  # called for every file
-        if hint in path and (found := kept.of(path)) is not None:
-            return found
+        if hint in path and (result := kept.of(path)) is not None:
+            return result
     return None
 
 

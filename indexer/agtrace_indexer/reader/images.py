@@ -65,9 +65,9 @@ def images_of(database: Path, log: str, event: StoredEvent) -> list[Image | None
     sizes = sizes_in(event.text)
     for copy in _copies(Archive(database), log) if sizes else ():
         with suppress(OSError):
-            found = _images_in(_record(copy, event.row), sizes)
-            if any(found):
-                return found
+            result = _images_in(_record(copy, event.row), sizes)
+            if any(result):
+                return result
     return [None] * len(sizes)
 
 
@@ -96,8 +96,8 @@ def _record(log: LogFile, event: Event) -> bytes:
 
 def _images_in(record: bytes, sizes: list[int]) -> list[Image | None]:
     by_size: dict[int, dict[bytes, None]] = {}
-    for found in re.finditer(_BASE64, record):
-        encoded = found[1].replace(b"\\", b"")
+    for match in re.finditer(_BASE64, record):
+        encoded = match[1].replace(b"\\", b"")
         by_size.setdefault(len(encoded) * 3 // 4, {})[encoded] = None
     images: list[Image | None] = []
     for number, size in enumerate(sizes):

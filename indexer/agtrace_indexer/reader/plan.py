@@ -199,15 +199,15 @@ class Archived:
         found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
         return sorted(found, key=lambda row: -row.read_to)
 
-    def may_have(self, found: LogFile) -> bool:
+    def may_have(self, file: LogFile) -> bool:
         """Whether a file may be one of them, judging by its first bytes."""
         from agtrace_indexer.logs.files import head_of
         from agtrace_indexer.reader.recognition import HEAD
 
-        if not self._by_head or found.container:
+        if not self._by_head or file.container:
             return False
         try:
-            return bool(self.beginning_with(head_of(found, HEAD)))
+            return bool(self.beginning_with(head_of(file, HEAD)))
         except OSError:
             return True
 
@@ -218,7 +218,7 @@ _WHY = "the logs in it are listed separately"
 
 
 def look_into(
-    found: Iterable[LogFile], known: Mapping[str, FileStamp], *, rebuild: bool = False
+    files: Iterable[LogFile], known: Mapping[str, FileStamp], *, rebuild: bool = False
 ) -> tuple[list[LogFile], bool]:
     """Return the files together with the logs in their containers, and whether all containers were opened.
 
@@ -226,8 +226,8 @@ def look_into(
     are those of one that can't be read now.
     """
     if not CONTAINERS:
-        return list(found), True
-    listed, containers = grouped(found, container_of)
+        return list(files), True
+    listed, containers = grouped(files, container_of)
     all_opened = True
     for container in containers:
         itself, logs = _looked_into(container, None if rebuild else known.get(container.path))
@@ -258,23 +258,23 @@ def _logs_of(container: Container, changed: int) -> Iterator[LogFile]:
             yield LogFile(path, log.stamp, int(log.size), changed, None, container.below, container.path)
 
 
-def rows_of(found: LogFile, position: Any) -> Iterator[Row]:
+def rows_of(file: LogFile, position: Any) -> Iterator[Row]:
     """Yield the rows of a log inside a container after a position, or of one that is archived. Raise `OSError`."""
     with _guarded():
-        if found.archived:
+        if file.archived:
             from agtrace_indexer.logs.archive import records_in
 
-            yield from (Row(number, data, None) for number, data in records_in(found))
+            yield from (Row(number, data, None) for number, data in records_in(file))
             return
-        yield from source_of(found.container)[1].rows(found, position)
+        yield from source_of(file.container)[1].rows(file, position)
 
 
-def all_rows(found: LogFile) -> Rows:
+def all_rows(file: LogFile) -> Rows:
     """Return all that a container says of a log. Raise `OSError`."""
     from agtrace_indexer.logs.archive import Rows
 
-    rows = Rows(found)
-    for row in rows_of(found, None):
+    rows = Rows(file)
+    for row in rows_of(file, None):
         rows.add(row.number, row.data)
     return rows
 

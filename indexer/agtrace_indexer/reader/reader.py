@@ -140,23 +140,23 @@ class Reader:
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
 
-    def _read_anew(self, found: LogFile, known: KnownFile, archived: FindArchived) -> None:
+    def _read_anew(self, file: LogFile, row: KnownFile, archived: FindArchived) -> None:
         """Read a log that can't be continued from its beginning, in place of what the index has of it."""
         self.progress.files_opened -= 1
         self._rebuild = True
         try:
-            self.read(found, known, archived)
+            self.read(file, row, archived)
         finally:
             self._rebuild = False
 
-    def _give_up(self, found: LogFile, error: Exception) -> None:
+    def _give_up(self, file: LogFile, error: Exception) -> None:
         """Set a log aside that can't be read because of a defect of ours, with what there is of it."""
         warnings.warn(type(error).__name__, Defect, stacklevel=1)
-        if (begun := self.store.log_at(found.path, "")) is not None:
+        if (begun := self.store.log_at(file.path, "")) is not None:
             self.store.forget_contents(begun)
-        self.set_aside(found, None, "unreadable", f"can't be read: {type(error).__name__}")
+        self.set_aside(file, None, "unreadable", f"can't be read: {type(error).__name__}")
 
-    def set_aside(self, found: LogFile, known: KnownFile | None, status: str, reason: str) -> None:
+    def set_aside(self, file: LogFile, row: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
 
         What was read before is kept: unchanged while the file can't be read or is empty, as a log that is gone if it is
@@ -164,54 +164,54 @@ class Reader:
         or was the log of a forgotten session, not even the name is kept.
         """
         for_now = status in _FOR_NOW
-        anew = found.archived or (for_now and (known is None or self._rebuild))
-        if (anew and self._read_earlier(found, known, reason)) or found.archived:
+        anew = file.archived or (for_now and (row is None or self._rebuild))
+        if (anew and self._read_earlier(file, row, reason)) or file.archived:
             return
-        if self._is_hidden(found, known, status, reason):
-            self.store.hide(found.path, found.stamp)
+        if self._is_hidden(file, row, status, reason):
+            self.store.hide(file.path, file.stamp)
             return
-        if known is not None and known.status == "log":
+        if row is not None and row.status == "log":
             if for_now:  # without a stamp, what is masked by earlier rules doesn't stay
-                self.store.note_trouble(known.id, found.path, "" if self._rebuild else found.stamp, reason)
+                self.store.note_trouble(row.id, file.path, "" if self._rebuild else file.stamp, reason)
                 return
             if status == "duplicate":
-                self.store.forget_contents(known.id)
+                self.store.forget_contents(row.id)
             else:
-                self._move_aside(known, found)
+                self._move_aside(row, file)
         elif status != "duplicate":
-            self._read_replaced(found)
-        self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
+            self._read_replaced(file)
+        self.store.save_file(file.path, Log(file, None, status, reason).columns(), None)
 
-    def _read_replaced(self, found: LogFile, is_same: Callable[[LogFile], bool] = lambda earlier: False) -> None:
+    def _read_replaced(self, file: LogFile, is_same: Callable[[LogFile], bool] = lambda earlier: False) -> None:
         """Read the log that the archive has of a path where there is something else now, unless that is the same."""
-        earlier = None if found.archived else self._archive.replaced(found)
+        earlier = None if file.archived else self._archive.replaced(file)
         if earlier is None or is_same(earlier):
             return
-        aside = self._archive.move_aside(found, self._archive.next_generation(found.path))
+        aside = self._archive.move_aside(file, self._archive.next_generation(file.path))
         if aside is not None:
             self.progress.files_done -= 1  # it was at the same path
             self.read(aside, None, lambda head: [])
 
-    def _read_earlier(self, found: LogFile, known: KnownFile | None, reason: str) -> bool:
+    def _read_earlier(self, file: LogFile, row: KnownFile | None, reason: str) -> bool:
         """Read a log that can't be read now as it was before; return whether there was anything to read."""
-        earlier = None if found.pieces else self._archive.before(found)
+        earlier = None if file.pieces else self._archive.before(file)
         if earlier is None:
             return False
-        self.read(earlier, known, lambda head: [])
+        self.read(earlier, row, lambda head: [])
         self.progress.files_done -= 1  # it is the same log
-        read = self.store.log_at(found.path, earlier.stamp)
-        if read is not None and not found.archived:
-            self.store.note_trouble(read, found.path, found.stamp, reason)
+        read = self.store.log_at(file.path, earlier.stamp)
+        if read is not None and not file.archived:
+            self.store.note_trouble(read, file.path, file.stamp, reason)
         return read is not None
 
-    def _is_hidden(self, found: LogFile, known: KnownFile | None, status: str, reason: str) -> bool:
+    def _is_hidden(self, file: LogFile, row: KnownFile | None, status: str, reason: str) -> bool:
         if not self._forgotten:
             return False
-        if known is not None and known.status == "log":
+        if row is not None and row.status == "log":
             return False
-        if known is not None and known.status == "forgotten":
+        if row is not None and row.status == "forgotten":
             return True
-        return lies_beside(found.path, self._forgotten) or (status == "duplicate" and self.store.hides(reason))
+        return lies_beside(file.path, self._forgotten) or (status == "duplicate" and self.store.hides(reason))
 
     def commit_if_due(self, more: int = 0) -> None:
         """Commit if enough has accumulated; the index is then complete up to here."""
@@ -254,43 +254,43 @@ class Reader:
         return None, None
 
     def _follow(
-        self, found: LogFile, before: KnownFile | None, moved: KnownFile, place: Place | None
+        self, file: LogFile, before: KnownFile | None, moved: KnownFile, place: Place | None
     ) -> KnownFile | None:
         """Move the row of a log to its new path, where another log was before; without a place, empty it."""
         if before is not None:
-            self._move_aside(before, found)
-        self._archive.move(moved.path, found.path)
+            self._move_aside(before, file)
+        self._archive.move(moved.path, file.path)
         if place is None:
             self.store.forget_contents(moved.id)
-        self.store.move_file(moved.id, found.path)
+        self.store.move_file(moved.id, file.path)
         self._settled.add(moved.id)
         return None if place is None else moved
 
-    def _continue(self, found: LogFile, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
+    def _continue(self, found: LogFile, row: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
         """Continue a known log where the index ends, unless what describes it now says otherwise what it is."""
-        if known.gone:
-            self.store.rejoin(known.id)
-        log = known_log(self.store, self._keep(found, grown=True), known, anchor)
+        if row.gone:
+            self.store.rejoin(row.id)
+        log = known_log(self.store, self._keep(found, grown=True), row, anchor)
         log.pieces = file.pieces
         if not refreshed(log):
-            self.store.forget_contents(known.id)
+            self.store.forget_contents(row.id)
             return self._read_new(found, None, file)
         return self._read_lines(log, remaining_lines(log, content), content)
 
-    def _read_new(self, found: LogFile, known: KnownFile | None, file: CountedFile) -> None:
+    def _read_new(self, found: LogFile, row: KnownFile | None, file: CountedFile) -> None:
         if found.size == 0:
-            return self.set_aside(found, known, "empty", "an empty file")
+            return self.set_aside(found, row, "empty", "an empty file")
         if self._forgotten and (why := kept_out(found, file, self._forgotten)):
-            return self._pass_over(found, known, why)
-        if known is not None and known.status == "forgotten":
+            return self._pass_over(found, row, why)
+        if row is not None and row.status == "forgotten":
             self.store.show(found.path)
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BLANK)[:1] not in (b"{", b"[", b""):
-            return self.set_aside(found, known, "unrecognized", "a binary file")
-        before = known if known is not None and known.status == "log" else None
+            return self.set_aside(found, row, "unrecognized", "a binary file")
+        before = row if row is not None and row.status == "log" else None
         provider, read, lines, content = begin(file, found.path)
         if provider is None:
-            return self._read_document(found, known, read, file)
+            return self._read_document(found, row, read, file)
         if before is not None:
             if self._rebuild or is_rewritten(self.store, found, before, head):
                 self.store.forget_contents(before.id)
@@ -303,40 +303,40 @@ class Reader:
         log.pieces = file.pieces
         return self._read_lines(log, chain(read, lines), content)
 
-    def _pass_over(self, found: LogFile, known: KnownFile | None, why: KeptOut) -> None:
+    def _pass_over(self, file: LogFile, row: KnownFile | None, why: KeptOut) -> None:
         """Leave a forgotten log unread, and archive the log that was at its path before."""
-        if known is not None and known.status == "log":
-            self._move_aside(known, found)
-        self._hide(found, why)
+        if row is not None and row.status == "log":
+            self._move_aside(row, file)
+        self._hide(file, why)
 
-    def _hide(self, found: LogFile, why: KeptOut) -> None:
+    def _hide(self, file: LogFile, why: KeptOut) -> None:
         """Keep only a digest of a path; a sub-agent is checked again until it has a tombstone of its own."""
         if why.sub_agent is not None:
             self.progress.kept_out.append(why.sub_agent)
-        for piece in found.pieces or (found,):
+        for piece in file.pieces or (file,):
             self._archive.remove(piece.path)
-        if not found.archived:
-            self.store.hide(found.path, restamped(found).stamp if why.sub_agent is None else "")
+        if not file.archived:
+            self.store.hide(file.path, restamped(file).stamp if why.sub_agent is None else "")
 
-    def _keep(self, found: LogFile, *, grown: bool = False) -> LogFile:
+    def _keep(self, file: LogFile, *, grown: bool = False) -> LogFile:
         """Have the archive keep a log that is about to be read."""
-        here = found.archived or found.container or not found.stamp
-        return found if here else self._archive.keep(found, grown=grown)
+        here = file.archived or file.container or not file.stamp
+        return file if here else self._archive.keep(file, grown=grown)
 
-    def _move_aside(self, known: KnownFile, found: LogFile) -> None:
+    def _move_aside(self, row: KnownFile, file: LogFile) -> None:
         """Keep the log that was at a path, where there is another file now, as one that is gone."""
-        first = self._archive.next_generation(found.path)
-        self._archive.move_aside(found, self.store.archive_generation(known.id, found.path, first))
+        first = self._archive.next_generation(file.path)
+        self._archive.move_aside(file, self.store.archive_generation(row.id, file.path, first))
 
-    def _read_document(self, found: LogFile, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
+    def _read_document(self, found: LogFile, row: KnownFile | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or note why it isn't a log."""
         data, content = document_in(file, read)
         values = None if data is None else decode(data)
         unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
         if data is None or unrolled is None:
-            return self.set_aside(found, known, *why_no_log(read, data, values, content))
+            return self.set_aside(found, row, *why_no_log(read, data, values, content))
         provider, records = unrolled
-        log, changes = self._document(found, known, provider, records, data[:HEAD])
+        log, changes = self._document(found, row, provider, records, data[:HEAD])
         log.document = True
         whole = Line(1, 0, len(data), data, True)
         transcript = Transcript(self.store, self.progress, log)
@@ -352,46 +352,46 @@ class Reader:
         return self._save(log)
 
     def _document(
-        self, found: LogFile, known: KnownFile | None, provider: Provider, records: list[Record], head: bytes
+        self, file: LogFile, row: KnownFile | None, provider: Provider, records: list[Record], head: bytes
     ) -> tuple[Log, list[Record]]:
         """Return the log of a document, and the records to read: all, or a patch if it was rewritten."""
-        if known is not None and known.status == "log":
+        if row is not None and row.status == "log":
             as_patch = AGENTS[provider].as_patch
-            if not self._rebuild and known.provider == provider and as_patch is not None:
-                log = known_log(self.store, self._keep(found), known, b"")
+            if not self._rebuild and row.provider == provider and as_patch is not None:
+                log = known_log(self.store, self._keep(file), row, b"")
                 log.head, log.head_size = digest(head), len(head)
                 return log, as_patch()(records)
-            self.store.forget_contents(known.id)
-        return self._new_log(found, provider, head), records
+            self.store.forget_contents(row.id)
+        return self._new_log(file, provider, head), records
 
-    def _read_inside(self, found: LogFile, known: KnownFile | None) -> None:
+    def _read_inside(self, file: LogFile, row: KnownFile | None) -> None:
         """Read a log in a container: all of it, or what is new according to its source."""
-        provider, _ = source_of(found.container)
+        provider, _ = source_of(file.container)
         if self._forgotten:
-            lines = map(_line_of, rows_of(found, None))
-            if why := kept_out_inside(found, provider, lines, self._forgotten):
-                return self._pass_over(found, known, why)
-        if known is not None and known.status == "forgotten":
-            self.store.show(found.path)
-        log = self._log_inside(found, known, provider)
+            lines = map(_line_of, rows_of(file, None))
+            if why := kept_out_inside(file, provider, lines, self._forgotten):
+                return self._pass_over(file, row, why)
+        if row is not None and row.status == "forgotten":
+            self.store.show(file.path)
+        log = self._log_inside(file, row, provider)
         try:
-            self._read_rows(log, rows_of(found, log.position))
+            self._read_rows(log, rows_of(file, log.position))
         except OSError as error:
             _stop(log, error)
-        log.read_to = found.size
+        log.read_to = file.size
         return self._save(log)
 
-    def _log_inside(self, found: LogFile, known: KnownFile | None, provider: Provider) -> Log:
+    def _log_inside(self, file: LogFile, row: KnownFile | None, provider: Provider) -> Log:
         """Return the log as the last run left it, or a new one."""
-        if known is not None and known.status == "log":
-            if known.provider == provider and not self._rebuild:
-                log = known_log(self.store, found, known, b"")
+        if row is not None and row.status == "log":
+            if row.provider == provider and not self._rebuild:
+                log = known_log(self.store, file, row, b"")
                 if log.position is not None:  # else it was read from the archive
-                    if known.gone:
-                        self.store.rejoin(known.id)
+                    if row.gone:
+                        self.store.rejoin(row.id)
                     return log
-            self.store.forget_contents(known.id)
-        return self._new_log(found, provider, b"")
+            self.store.forget_contents(row.id)
+        return self._new_log(file, provider, b"")
 
     def _read_rows(self, log: Log, rows: Iterable[Row]) -> None:
         """Read rows; if they are all of a log, the archive keeps them."""
@@ -417,10 +417,10 @@ class Reader:
         finally:
             transcript.settle()
 
-    def _new_log(self, found: LogFile, provider: Provider, head: bytes) -> Log:
-        log = Log(self._keep(found), None, "log", None, provider, head=digest(head), head_size=len(head))
-        log.state = parser_of(provider).begin(PurePath(found.place))
-        log.file_id = self.store.begin_log(found.path)
+    def _new_log(self, file: LogFile, provider: Provider, head: bytes) -> Log:
+        log = Log(self._keep(file), None, "log", None, provider, head=digest(head), head_size=len(head))
+        log.state = parser_of(provider).begin(PurePath(file.place))
+        log.file_id = self.store.begin_log(file.path)
         return log
 
     def _read_lines(self, log: Log, lines: Iterator[Line], content: Content) -> None:

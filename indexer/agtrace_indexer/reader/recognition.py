@@ -142,19 +142,17 @@ def kept_out(found: LogFile, file: CountedFile, forgotten: Tombstones) -> KeptOu
     return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
 
 
-def kept_out_inside(found: LogFile, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
+def kept_out_inside(file: LogFile, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
     """Return the same for a log in a container, by its lines."""
-    return _told(found, provider, _records(lines), forgotten)
+    return _told(file, provider, _records(lines), forgotten)
 
 
-def kept_out_so_far(
-    forgotten: Tombstones, found: LogFile, provider: Provider | None, state: LogState
-) -> KeptOut | None:
+def kept_out_so_far(forgotten: Tombstones, file: LogFile, provider: Provider | None, state: LogState) -> KeptOut | None:
     """Return the same by what is known so far about a log's session."""
     if provider is None:
         return None
-    facts, written = state.sessions[""], found.mtime_ns / 1e9
-    own_id = known_as(plain_id(facts.id or PurePath(found.path).name.partition(".")[0]), found.path)
+    facts, written = state.sessions[""], file.mtime_ns / 1e9
+    own_id = known_as(plain_id(facts.id or PurePath(file.path).name.partition(".")[0]), file.path)
     if forgotten.keep_out(provider, own_id, written):
         return KeptOut()
     if facts.kind not in STARTED or facts.parent_id is None:
@@ -169,9 +167,9 @@ def _records(lines: Iterator[Line]) -> Iterator[Any]:
     return (value for _, value in records_in(lines) if value is not BROKEN)
 
 
-def _told(found: LogFile, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
+def _told(file: LogFile, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
     parser = parser_of(provider)
-    state = parser.begin(PurePath(found.place))
+    state = parser.begin(PurePath(file.place))
     named = state.sessions[""].id is not None
     for number, record in enumerate(records):
         facts = state.sessions[""]
@@ -179,4 +177,4 @@ def _told(found: LogFile, provider: Provider, records: Iterator[Any], forgotten:
         if facts.id is not None and has_parent and (named or number >= _SURE):
             break
         said_by(record, parser, state)
-    return kept_out_so_far(forgotten, found, provider, state)
+    return kept_out_so_far(forgotten, file, provider, state)

@@ -25,50 +25,50 @@ Place: TypeAlias = tuple[Content, bytes]
 """The content to continue with, and the bytes before it."""
 
 
-def where_it_ended(store: Store, found: LogFile, known: KnownFile, file: CountedFile) -> Place | None:
+def where_it_ended(store: Store, found: LogFile, row: KnownFile, file: CountedFile) -> Place | None:
     """Return the content after what was read of a log, if that is still at the beginning; None if it isn't.
 
     For a file that only grew, the last bytes that were read are compared. For one that was replaced, moved, or
     touched without growing, the checksum of everything that was read is compared.
     """
     try:
-        stored = store.state(known.id)
+        stored = store.state(row.id)
     except Damaged:
         return None
     if stored is None:
         return None
     if file.pieces is not None:
-        return _where_piece_ended(known, file, *(stored.get("piece") or (stem(known.path), 0)))
-    grew = found.size > known.size and inode(found.stamp) == inode(known.stamp)
-    if grew and AGENTS[known.provider or ""].rewrites and digest(start_of(file, known.head_size)) != known.head:
+        return _where_piece_ended(row, file, *(stored.get("piece") or (stem(row.path), 0)))
+    grew = found.size > row.size and inode(found.stamp) == inode(row.stamp)
+    if grew and AGENTS[row.provider or ""].rewrites and digest(start_of(file, row.head_size)) != row.head:
         return None
     content = Content(file)
     if grew:
-        content.skip_to(known.read_to - known.anchor_size)
-        anchor = read_up_to(content, known.anchor_size)
-        return (content, anchor) if digest(anchor) == known.anchor else None
-    checksum, anchor = checksum_to(content, known.read_to)
+        content.skip_to(row.read_to - row.anchor_size)
+        anchor = read_up_to(content, row.anchor_size)
+        return (content, anchor) if digest(anchor) == row.anchor else None
+    checksum, anchor = checksum_to(content, row.read_to)
     return (content, anchor) if checksum == stored["checksum"] else None
 
 
-def _where_piece_ended(known: KnownFile, file: CountedFile, piece: str, start: int) -> Place | None:
+def _where_piece_ended(row: KnownFile, file: CountedFile, piece: str, start: int) -> Place | None:
     """Return the same for a log in several files, of which only the one that was read last can have changed."""
     assert file.pieces is not None
-    there = file.pieces.begin_with(piece, start, known.read_to)
+    there = file.pieces.begin_with(piece, start, row.read_to)
     content = Content(file)
-    content.skip_to(known.read_to - known.anchor_size * there)
-    anchor = read_up_to(content, known.anchor_size * there)
-    return (content, anchor) if not there or digest(anchor) == known.anchor else None
+    content.skip_to(row.read_to - row.anchor_size * there)
+    anchor = read_up_to(content, row.anchor_size * there)
+    return (content, anchor) if not there or digest(anchor) == row.anchor else None
 
 
-def known_log(store: Store, found: LogFile, known: KnownFile, anchor: bytes) -> Log:
+def known_log(store: Store, file: LogFile, row: KnownFile, anchor: bytes) -> Log:
     """Return a log as the last run left it; `anchor` is the last bytes before the place where it continues."""
-    stored = store.state(known.id)
+    stored = store.state(row.id)
     assert stored is not None
     threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
     return Log(
-        found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
-        known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
+        file, row.id, "log", None, row.provider or "", row.read_to, row.lines,
+        row.records, row.unreadable_lines, 0, row.head, row.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"], position=stored.get("position"),
     )  # fmt: skip
@@ -101,22 +101,22 @@ def note_position(log: Log, line: Line) -> None:
     log.lines, log.unended, log.checksum = line.number + line.breaks, not line.ended, line.checksum
 
 
-def is_rewritten(store: Store, found: LogFile, known: KnownFile, head: bytes) -> bool:
+def is_rewritten(store: Store, file: LogFile, row: KnownFile, head: bytes) -> bool:
     """Whether a log that has other content than before is still that of the same session: the new content counts alone.
 
     `head` is its beginning, which says which session it is.
     """
-    stored = store.state(known.id)
+    stored = store.state(row.id)
     if stored is None:
         return False
     session = LogState.from_json(stored["parser"]).sessions[""].id
-    return session_in(known.provider or "", found, head) == session
+    return session_in(row.provider or "", file, head) == session
 
 
-def session_in(provider: str, found: LogFile, head: bytes) -> str | None:
+def session_in(provider: str, file: LogFile, head: bytes) -> str | None:
     """Return the session that the path of a log and its beginning name."""
     parser = parser_of(provider)
-    state = parser.begin(PurePath(found.place))
+    state = parser.begin(PurePath(file.place))
     for line in head.split(b"\n"):
         for value in decode(line) or ():
             said_by(value, parser, state)

@@ -108,16 +108,16 @@ def _stretches(near: Iterable[int]) -> Iterator[tuple[int, int]]:
 _BLANKS = "\u00a0\u202f\u3000"
 
 
-def _decoded(found: re.Match[str]) -> str:
-    kind = found.lastgroup or ""
+def _decoded(match: re.Match[str]) -> str:
+    kind = match.lastgroup or ""
     if kind in ("unicode", "byte", "url", "hex"):
-        said = chr(int(found[kind], 16))
+        said = chr(int(match[kind], 16))
         return " " if said in _BLANKS else said
     if kind == "decimal":
-        return chr(int(found[kind])) if 32 <= int(found[kind]) < 127 else ""
+        return chr(int(match[kind])) if 32 <= int(match[kind]) < 127 else ""
     if kind == "entity":
-        return _ENTITY.get(found[kind], "")
-    return " " if kind == "blank" else found[kind] if kind == "slash" else ""
+        return _ENTITY.get(match[kind], "")
+    return " " if kind == "blank" else match[kind] if kind == "slash" else ""
 
 
 # --- tokens over several lines
@@ -149,9 +149,9 @@ def end_of(text: str, start: int, end: int) -> int:
     lead = text[line:start]
     wide = end - line >= _WIDTH
     while True:
-        joined = _JOINED.match(text, end)
-        at = _where_it_goes_on(text, end, lead, wide=wide) if joined is None else None
-        rest = joined if at is None else _REST.match(text, at)
+        match = _JOINED.match(text, end)
+        at = _where_it_goes_on(text, end, lead, wide=wide) if match is None else None
+        rest = match if at is None else _REST.match(text, at)
         if rest is None:
             return end
         end = rest.end()
@@ -205,7 +205,7 @@ def _encoded(literal: bytes, shift: int) -> str:
 
 def runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield the position of every run of base64."""
-    return (found.span() for found in _RUN.finditer(text))
+    return (match.span() for match in _RUN.finditer(text))
 
 
 def meanings(run: str) -> Iterator[str]:

@@ -78,14 +78,14 @@ _UNKNOWN = _Hits([], (), base64=False)
 class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
-    def __init__(self, kept: Path | None) -> None:
+    def __init__(self, path: Path | None) -> None:
         looked = [(form.look, _form_finder(form.rule)) for form in forms()]
         looked += [(carrier.look, _finder(carrier)) for carrier in CARRIERS]
         looked += [(look, grammar.find) for look in grammar.LOOKS]
         looked += [*tables_in_text.LOOKS, *field_pairs.LOOKS]
         self._finders = [find for _, find in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
-        self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
+        self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], path)
 
     def found(self, text: str) -> _Hits | None:
         """Return what may be in a text; None for nothing, as in nearly all texts."""
@@ -109,10 +109,10 @@ _built: list[_BuiltIn] = []
 """The built-in rules, once they have been needed: a process has them only once."""
 
 
-def _built_in(kept: Path | None) -> _BuiltIn:
+def _built_in(path: Path | None) -> _BuiltIn:
     with _building:
         if not _built:
-            _built.append(_BuiltIn(kept))
+            _built.append(_BuiltIn(path))
         return _built[0]
 
 
@@ -137,11 +137,11 @@ def _form_finder(rule: Carrier) -> Finder:
     """Return the close look for a token of a known form, which begins with its first look or before it."""
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
-        for found in compiled(rule.pattern).finditer(text, max(0, at - _BEFORE), at + _LONGEST):
-            if found.start() >= at:
+        for match in compiled(rule.pattern).finditer(text, max(0, at - _BEFORE), at + _LONGEST):
+            if match.start() >= at:
                 return
-            if found.end() >= at:
-                yield from _secret_at(rule, text, found.start(), looking.reach)
+            if match.end() >= at:
+                yield from _secret_at(rule, text, match.start(), looking.reach)
 
     return find
 
@@ -149,10 +149,10 @@ def _form_finder(rule: Carrier) -> Finder:
 def _secret_at(rule: Carrier, text: str, at: int, reach: int) -> Iterator[Span]:
     """Yield the position of a secret that matches here; what fills all that is looked at is followed to its end."""
     pattern = compiled(rule.pattern)
-    found = pattern.match(text, at, at + reach)
-    spans = list(secret_of(rule, found)) if found else []
-    if spans and found and found.end() == at + reach:
-        spans = list(secret_of(rule, pattern.match(text, at) or found))
+    match = pattern.match(text, at, at + reach)
+    spans = list(secret_of(rule, match)) if match else []
+    if spans and match and match.end() == at + reach:
+        spans = list(secret_of(rule, pattern.match(text, at) or match))
     yield from spans
 
 
@@ -236,9 +236,9 @@ def looking(noted: list[Noted] | None = None, *, possible: bool = False) -> Iter
 class Redactor:
     """The built-in rules and a user's. Safe to use from several threads."""
 
-    def __init__(self, own: Own, kept: Path | None = None, fingerprint: Callable[[str], str] = str) -> None:
+    def __init__(self, own: Own, path: Path | None = None, fingerprint: Callable[[str], str] = str) -> None:
         """`kept` is a file that keeps the compiled built-in rules; a `fingerprint` tells a secret from others."""
-        self._rules = _built_in(kept)
+        self._rules = _built_in(path)
         self._fingerprint, self._decisions = fingerprint, own.decisions
         self._mine = own.rules
         self._scanner = Scanner([own_look(form.pattern) for form in own.rules]) if own.rules else None
@@ -341,9 +341,9 @@ class Redactor:
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""
         try:
-            for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
+            for match in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
                 yield from (
-                    span for span in secret_of(form.rule, found) if not self.allows(text[span.start : span.end])
+                    span for span in secret_of(form.rule, match) if not self.allows(text[span.start : span.end])
                 )
         except TimeoutError:
             yield Span(0, len(text), form.kind)

@@ -62,9 +62,9 @@ _BACKWARDS = later(r"[\s>|+→\"'\\]*+[A-Za-z0-9+/=]{1,100}+(?:[\s>|+→\"'\\]++
 
 def before_key_end(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the lines of a private key before its end, of which the beginning may be cut off."""
-    found = _BACKWARDS.match(text[max(0, at - _LONGEST_KEY) : at][::-1])
-    if found is not None and found.end() > _SHORTEST_KEY:
-        yield Span(at - len(found[0].rstrip()), at - len(found[0]) + len(found[0].lstrip()), "private-key")
+    match = _BACKWARDS.match(text[max(0, at - _LONGEST_KEY) : at][::-1])
+    if match is not None and match.end() > _SHORTEST_KEY:
+        yield Span(at - len(match[0].rstrip()), at - len(match[0]) + len(match[0].lstrip()), "private-key")
 
 
 _SHORTEST_KEY = 32
@@ -88,16 +88,16 @@ _NAMINGS = tuple(
 
 def in_pair(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
-    found = _PAIRED.match(text, at)
-    if found is None:
+    match = _PAIRED.match(text, at)
+    if match is None:
         return
     names = (each for naming in _NAMINGS for each in naming.finditer(text, max(0, at - 400), at))
     levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), at))
     level = max(levels, default=Strength.NONE)  # the strongest name in the same object counts
-    kind = "bare" if found["bare"] else "quoted"
+    kind = "bare" if match["bare"] else "quoted"
     context = Context.LITERAL if kind == "quoted" else Context.TIGHT if level is Strength.PASSWORD else Context.SETTING
-    if level and (tier := tier_of(level, found[kind], context, literal=context is not Context.SETTING)):
-        yield Span(*found.span(kind), level.kind, tier)
+    if level and (tier := tier_of(level, match[kind], context, literal=context is not Context.SETTING)):
+        yield Span(*match.span(kind), level.kind, tier)
 
 
 LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest), (_KEY_END, before_key_end))

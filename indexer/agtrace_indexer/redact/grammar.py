@@ -162,12 +162,12 @@ class _Value(Struct, frozen=True):
 
 def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
     """Yield the position of the value of a name that has a word beginning here, and its kind according to the name."""
-    named = _NAME.match(text, at)
-    if named is None:
+    match = _NAME.match(text, at)
+    if match is None:
         return
-    first, end = named.start(1), named.end()
+    first, end = match.start(1), match.end()
     before = _before(text, first)
-    name = before + named[1]
+    name = before + match[1]
     level = strength(name)
     first -= len(before)
     lead = text[max(0, first - _LONGEST_BEFORE) : first]
@@ -179,9 +179,9 @@ def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
     joins = _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS) if behind[:1] in _BLANKS else _AT.get(sign, ())
     joins = tuple(join for join in joins if join.written in written)
     matches = ((join, compiled(join.pattern).match(text, end, end + looking.reach)) for join in joins)
-    closed = '"' in named[2] or "'" in named[2]
+    closed = '"' in match[2] or "'" in match[2]
     for case in (
-        _Case(level, join, found, name, named[2], lead, value)
+        _Case(level, join, found, name, match[2], lead, value)
         for join, found in matches
         if found
         for value in _values(join, found, name, lead, closed=closed)
@@ -193,7 +193,7 @@ def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         if tier is Tier.LIKELY:
             break
     if _CELL_ENDS.match(text, end):
-        yield from in_table(text, named.start(1), looking.tables)
+        yield from in_table(text, match.start(1), looking.tables)
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -209,19 +209,19 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 def _spellings(name: str, lead: str, behind: str) -> set[str]:
     """Return in which of the ways that joins may require a name is written, given the text before and after it."""
-    written = {""}
+    result = {""}
     if name.startswith("-"):
-        written.add("option")
+        result.add("option")
     if "_" in name and name.isupper():
-        written.add("shouted")
+        result.add("shouted")
     if lead.endswith(">") or (lead.rfind("<") > lead.rfind(">") and not (lead.endswith(_QUOTES) and behind[:1] == " ")):
-        written.add("in a tag")
+        result.add("in a tag")
     if behind[:1] == "(" and lead[-1:] in _OPENS_CALL and not _NO_SETTER.match(name):
-        written.add("setter")
+        result.add("setter")
     prose = name.lower() in words("prose") or lead.endswith("`")
     if not prose or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
-        written.add("no word")
-    return written
+        result.add("no word")
+    return result
 
 
 def _before(text: str, at: int) -> str:
@@ -230,17 +230,17 @@ def _before(text: str, at: int) -> str:
         return ""
     said = text[max(0, at - _LONGEST_BEFORE) : at]
     rest = said.rstrip(_OF_NAMES)
-    joined = said[len(rest) :]
-    if rest.endswith("\\") and joined.startswith(_ESCAPED):
-        return joined[1:]
-    if rest.endswith(_FIRST_WORDS) and not joined.startswith("-"):
-        return rest[len(rest[:-1].rstrip(_OF_NAMES)) :].lstrip("-.") + joined
-    return joined
+    result = said[len(rest) :]
+    if rest.endswith("\\") and result.startswith(_ESCAPED):
+        return result[1:]
+    if rest.endswith(_FIRST_WORDS) and not result.startswith("-"):
+        return rest[len(rest[:-1].rstrip(_OF_NAMES)) :].lstrip("-.") + result
+    return result
 
 
-def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
+def _values(join: _Join, match: re.Match[str], name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
     """Yield what may be the value behind a sign, the longest first. `closed` is whether quotes are around the name."""
-    text, at = found.string, found.end()
+    text, at = match.string, match.end()
     if join.takes == "tag" and (element := _ELEMENT.match(text, at)):
         yield _Value(*element.span("data" if element["data"] else "text"), literal=True)
     if join.takes == "cell" and (cell := _CELL.match(text, at)):

@@ -72,8 +72,8 @@ class _Patterns:
         text = data.decode()
         at = range(len(text) + 1) if text.isascii() else [0, *accumulate(len(sign.encode()) for sign in text)]
         for number, pattern in enumerate(self._patterns):
-            for found in pattern.finditer(text, overlapped=True):
-                match_event_handler(number, at[found.start()], at[found.end()], 0, None)
+            for match in pattern.finditer(text, overlapped=True):
+                match_event_handler(number, at[match.start()], at[match.end()], 0, None)
 
 
 class Scanner:
@@ -121,16 +121,16 @@ class Scanner:
 
     def _places(self, data: bytes) -> list[tuple[int, int, int]]:
         """Return (look, start, end) for all hits, more than once if a pattern matches in several ways."""
-        found: list[tuple[int, int, int]] = []
+        result: list[tuple[int, int, int]] = []
         ends: dict[int, int] = {}
 
         def note(look: int, start: int, end: int, _flags: int, _context: object) -> None:
             if ends.get(look, -2) + 1 != end or self._sparse[look]:
-                found.append((look, start, end))
+                result.append((look, start, end))
             ends[look] = end
 
         self._database.scan(data, match_event_handler=note, scratch=self._scratch.own)
-        return found
+        return result
 
 
 def _compile(looks: Sequence[Look]) -> Any:

@@ -131,11 +131,11 @@ _VALUE = later(
 
 def in_insert(text: str, at: int, _: Looking) -> Iterator[Span]:
     """Yield the secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
-    found = _INSERT.match(text, at)
-    if found is None:
+    match = _INSERT.match(text, at)
+    if match is None:
         return
-    levels = [strength(column.strip(' \t\r\n`"[]\\')) for column in found["columns"].split(",")]
-    end = found.end()
+    levels = [strength(column.strip(' \t\r\n`"[]\\')) for column in match["columns"].split(",")]
+    end = match.end()
     while any(levels) and (row := _ROW.match(text, end)):
         values = list(_VALUE.finditer(text, row.start("values"), row.end("values")))
         for level, value in zip(levels, values, strict=False):

@@ -162,11 +162,11 @@ class Work(Struct):
             reader.store.begin()
             self.plan.changed = [change for change in changed if change[0].path not in done]
 
-    def _is_new(self, found: LogFile, row: KnownFile | None, archived: Archived) -> bool:
+    def _is_new(self, file: LogFile, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known about it and others."""
         if row is not None:
-            return self.rebuild and row.status == "log" and not found.cut_off
-        return not archived.may_have(found)
+            return self.rebuild and row.status == "log" and not file.cut_off
+        return not archived.may_have(file)
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log has been read."""

@@ -139,10 +139,10 @@ class BlockText(Struct, frozen=True):
     def payloads(self) -> list[dict[str, Any] | None]:
         """Return the rest of the payload of each event. Raise `Damaged`."""
         try:
-            found: list[dict[str, Any] | None] = orjson.loads(self.rests)
+            result: list[dict[str, Any] | None] = orjson.loads(self.rests)
         except orjson.JSONDecodeError as error:
             raise Damaged(f"stored payloads can't be read: {error}") from error
-        return found
+        return result
 
     def event_at(self, position: int) -> int:
         """Return the number, within the block, of the event whose text contains this byte."""

@@ -90,8 +90,8 @@ def failed_next(connection: sqlite3.Connection, session_row: int, event_index: i
     A failed result without a call stands for its call. None if there is none.
     """
     named = {**CODES, "session": session_row, "event": event_index}
-    found: int | None = value(connection, _FAILED_BEFORE if backwards else _FAILED_FROM, named)
-    return found
+    result: int | None = value(connection, _FAILED_BEFORE if backwards else _FAILED_FROM, named)
+    return result
 
 
 def tools(

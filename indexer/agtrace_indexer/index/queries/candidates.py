@@ -54,17 +54,17 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes]) 
     """
     if is_team(connection):
         return _having_grams(connection, queries)
-    found: set[int] | None = None
+    result: set[int] | None = None
     try:
         if value(connection, f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1") is None:
             return None
         for query in queries:
-            found = _both(found, _candidates(connection, query))
+            result = _both(result, _candidates(connection, query))
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
         return None
-    return found
+    return result
 
 
 def _having_grams(connection: sqlite3.Connection, queries: Sequence[bytes]) -> set[int] | None:

@@ -195,8 +195,8 @@ def address(connection: sqlite3.Connection, row: int) -> tuple[str, int] | None:
 
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last event of a session."""
-    found: int | None = value(connection, "SELECT max(event_index) FROM event WHERE session_id = ?", (session_row,))
-    return found
+    result: int | None = value(connection, "SELECT max(event_index) FROM event WHERE session_id = ?", (session_row,))
+    return result
 
 
 def latest(connection: sqlite3.Connection, session_row: int, most: int) -> list[Event]:
@@ -210,8 +210,8 @@ def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventTy
         "SELECT event_index FROM event WHERE session_id = ? AND event_index <= ? AND type = ? "
         "AND superseded_by IS NULL ORDER BY event_index DESC LIMIT 1"
     )
-    found: int | None = value(connection, sql, (session_row, last_event, TYPE_CODE[type]))
-    return found
+    result: int | None = value(connection, sql, (session_row, last_event, TYPE_CODE[type]))
+    return result
 
 
 def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) -> Snapshot:
@@ -223,8 +223,8 @@ def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) 
 def duration(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the time from the first to the last of a session's own events, in milliseconds; None is unknown."""
     sql = f"SELECT max(nullif(e.ts, 0)) - min(nullif(e.ts, 0)) FROM event e WHERE e.session_id = ? AND {COUNTED}"
-    found: int | None = value(connection, sql, (session_row,))
-    return found
+    result: int | None = value(connection, sql, (session_row,))
+    return result
 
 
 def of_session(
@@ -389,9 +389,9 @@ def having_text(connection: sqlite3.Connection, session_row: int, indices: Colle
         rows(connection, lambda first, ends: (first, BlockText(b"", array("I", ends))), _ENDS, (session_row,))
     )
     firsts = [first for first, _ in blocks]
-    found = set()
+    result = set()
     for index in indices:
         first, ends = blocks[bisect_right(firsts, index) - 1]
         if ends.ends[index - first] > ends.start(index - first):
-            found.add(index)
-    return found
+            result.add(index)
+    return result

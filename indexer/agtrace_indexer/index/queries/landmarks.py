@@ -114,10 +114,10 @@ def matching(
     Events behind the row `newest` don't count.
     """
     named = {"sessions": as_json(session_rows), "commit": commit, "pr": pr, "newest": newest}
-    found: dict[int, list[Landmark]] = {}
+    result: dict[int, list[Landmark]] = {}
     for session, landmark in rows(connection, lambda row, *rest: (row, _landmark(*rest)), _MATCHING, named):
-        found.setdefault(session, []).append(landmark)
-    return found
+        result.setdefault(session, []).append(landmark)
+    return result
 
 
 def within(

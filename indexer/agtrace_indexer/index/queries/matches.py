@@ -142,10 +142,10 @@ def events(
 
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
     """Return the texts of a block. Raise `sqlite3.DatabaseError` if it has none: that is damage."""
-    found = _fetched(connection, block) if is_team(connection) else first(connection, BlockText.of, _TEXT, (block,))
-    if found is None:
+    result = _fetched(connection, block) if is_team(connection) else first(connection, BlockText.of, _TEXT, (block,))
+    if result is None:
         raise sqlite3.DatabaseError("a block has no text")
-    return found
+    return result
 
 
 class Ahead:
@@ -158,11 +158,11 @@ class Ahead:
         self.texts: dict[int, BlockText] = {}
 
 
-def _expected(connection: sqlite3.Connection, found: Iterator[Block]) -> Iterable[Block]:
+def _expected(connection: sqlite3.Connection, result: Iterator[Block]) -> Iterable[Block]:
     """Return blocks that are about to be opened in this order."""
     if not is_team(connection):
-        return found
-    blocks = list(found)
+        return result
+    blocks = list(result)
     cast(Any, connection).ahead = Ahead(block.id for block in blocks)
     return blocks
 

@@ -417,8 +417,8 @@ def children(connection: sqlite3.Connection, session: Session) -> list[Child]:
 
 def parent_id(connection: sqlite3.Connection, session: Session) -> str | None:
     """Return the id of the session that this one comes from; if that one's log is gone, the one that the log names."""
-    found: str | None = value(connection, _PARENT, session._asdict())
-    return found
+    result: str | None = value(connection, _PARENT, session._asdict())
+    return result
 
 
 def with_agents(connection: sqlite3.Connection, row: int) -> Family:

@@ -186,15 +186,15 @@ def rolled_back(connection: sqlite3.Connection, session_row: int, turn_index: in
 
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last turn of a session."""
-    found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
-    return found
+    result: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
+    return result
 
 
 def following(connection: sqlite3.Connection, session_row: int, turn_index: int | None, last_event: int) -> int | None:
     """Return the turn after a given one, or the first one, if it began no later than an event."""
     sql = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
-    found: int | None = value(connection, sql, (session_row, -1 if turn_index is None else turn_index, last_event))
-    return found
+    result: int | None = value(connection, sql, (session_row, -1 if turn_index is None else turn_index, last_event))
+    return result
 
 
 def count(connection: sqlite3.Connection, session_row: int, last_event: int) -> int:

@@ -45,8 +45,8 @@ def note_folder(folder: Any, state: LogState) -> None:
 
 def note_place(said: str, state: LogState) -> None:
     """Take the folder that a sub-agent is told to work in."""
-    if state.sessions[""].cwd is None and (found := _WORKSPACE.search(said[:_HEAD])):
-        note_folder(unquote(found[1]), state)
+    if state.sessions[""].cwd is None and (match := _WORKSPACE.search(said[:_HEAD])):
+        note_folder(unquote(match[1]), state)
 
 
 # -- tool calls ------------------------------------------------------------------------------------
@@ -57,15 +57,15 @@ _MOST_WAITING = 64
 
 def calls_of(calls: list[Any], response: str, state: LogState) -> list[ToolCall]:
     """Read the calls of a response, with ids that are made up from its number; they wait for the results after it."""
-    found = []
+    result = []
     for number, call in enumerate(map(fields, calls)):
         name, given = text(call.get("name")) or "unknown", call.get("args", {})
         arguments = {key: _decoded(value) for key, value in given.items()} if isinstance(given, dict) else given
         if name == "run_command":
             note_folder(fields(arguments).get("Cwd"), state)
-        found.append(ToolCall(f"{response}.{number}", name, arguments))
-    state.memory["waiting"] = [[call.call_id, call.name] for call in found[:_MOST_WAITING]]
-    return found
+        result.append(ToolCall(f"{response}.{number}", name, arguments))
+    state.memory["waiting"] = [[call.call_id, call.name] for call in result[:_MOST_WAITING]]
+    return result
 
 
 def call_of(kind: str, state: LogState) -> str | None:

@@ -600,9 +600,9 @@ def progress(record: Record, state: LogState) -> Sequence[Said]:
         state.sessions[thread] = facts
     outer: Record = {name: record[name] for name in ("cwd", "gitBranch", "version") if name in record}
     line: Record = {**outer, **message, "isSidechain": True, "agentId": agent}
-    said = READERS[message["type"]](line, state)
-    identify(said, identifier(message.get("uuid")), "progress/")
-    return said
+    result = READERS[message["type"]](line, state)
+    identify(result, identifier(message.get("uuid")), "progress/")
+    return result
 
 
 def _last_answer(detail: Record, record: Record, state: LogState) -> list[Draft]:
@@ -807,11 +807,11 @@ def _response_id(record: Record, message: Record, memory: dict[str, Any]) -> str
     if response is None:
         return request or identifier(record.get("uuid"))
     named: dict[str, str] = memory.setdefault("named", {})
-    known = named.get(response)
-    if known is None or (request and known != response):
-        known = f"{response}/{request}" if request else response
-        remember(named, response, known, _RESPONSES_REMEMBERED)
-    return known
+    result = named.get(response)
+    if result is None or (request and result != response):
+        result = f"{response}/{request}" if request else response
+        remember(named, response, result, _RESPONSES_REMEMBERED)
+    return result
 
 
 def _is_news(response: str, model: str | None, noted: list[Any], memory: dict[str, Any]) -> bool:

@@ -240,9 +240,9 @@ def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
     if structure.get("status") == "teammate_spawned":
         member, _, team = (first_text(structure.get("teammate_id"), structure.get("agent_id")) or "").partition("@")
         return team_member(text(structure.get("team_name")) or team, text(structure.get("name")) or member)
-    named = _named_agent(structure.get("agentId"))
-    if named or not isinstance(content, list):
-        return named
+    result = _named_agent(structure.get("agentId"))
+    if result or not isinstance(content, list):
+        return result
     texts = (written for part in content if isinstance(written := fields(part).get("text"), str))
     found = next(filter(None, map(_AGENT_ID.match, texts)), None)  # only agents' results have a block with nothing else
     return _named_agent(found[1]) if found else None

@@ -387,8 +387,8 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
     kind = _kind_of(typed)
     if tools.is_double(typed, "user", stream, state):
         return skip("user_message/double", state)
-    if told := _DELEGATION.match(typed):  # another thread speaks
-        facts, shown, source = state.sessions[""], told[2], identifier(told[1])
+    if match := _DELEGATION.match(typed):  # another thread speaks
+        facts, shown, source = state.sessions[""], match[2], identifier(match[1])
         if "asked" not in state.memory and not is_replaying(state):  # the thread was made for it
             facts.kind, facts.parent_id = "subagent", facts.parent_id or (source if source != facts.id else None)
         kind = UserKind.TASK if facts.kind == "subagent" else UserKind.NOTIFICATION
@@ -655,8 +655,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     if at is None and record.get("type") != "session_meta":  # whose own is that of its session
         at = milliseconds(payload.get("timestamp"))
     replayed, clustered = is_replayed(record, state, at)
-    found = _read(record, state, at)
-    for said in found:
+    result = _read(record, state, at)
+    for said in result:
         if isinstance(said, Draft):
             said.identity = identity_of(said.payload)
             if isinstance(said.payload, TokenUsage) and not (replayed or clustered):
@@ -666,7 +666,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
                 state.memory["asked"] = True
             if isinstance(said.payload, User) and said.payload.kind in REQUESTS and "ordinal" in record:
                 state.memory["turns"] = [*state.memory.get("turns", ())[-_TURNS_KEPT:], count(record["ordinal"]) or 0]
-    return found
+    return result
 
 
 def _usage_identity(payload: Record, state: LogState) -> str | None:

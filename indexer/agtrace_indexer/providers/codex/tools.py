@@ -211,20 +211,20 @@ def _read_metadata(output: str) -> Reading | None:
 def _read_text(output: str) -> Reading:
     """Read styles 2 to 5: a header of the harness, or else a plain text that only failures have."""
     for pattern, read in _HEADERS:
-        found = pattern.match(output)
-        if found:
-            return read(output, found)
+        match = pattern.match(output)
+        if match:
+            return read(output, match)
     for pattern, outcome in _TEXTS:
         if pattern.match(output):
             return Reading(output, outcome, OutcomeSource.TEXT)
     return Reading(output)
 
 
-def _read_exec(output: str, found: re.Match[str]) -> Reading:
+def _read_exec(output: str, match: re.Match[str]) -> Reading:
     """Read styles 2 and 3: how a command exited or that it still runs; other tools have only the wall time."""
-    told, duration = found.groupdict(), _milliseconds(found["seconds"])
+    told, duration = match.groupdict(), _milliseconds(match["seconds"])
     if told["exit"]:
-        return exited(output, int(told["exit"]), found["seconds"])
+        return exited(output, int(told["exit"]), match["seconds"])
     if told["running"]:
         handle = f"{SESSION} {identifier(told['session'])}"
         return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, (handle,))
@@ -233,10 +233,10 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
     return Reading(output, duration_ms=duration)
 
 
-def _read_script(output: str, found: re.Match[str]) -> Reading:
+def _read_script(output: str, match: re.Match[str]) -> Reading:
     """Read style 4: the end of a code mode script (from 0.144), with what it printed of the ends of its commands."""
-    outcome, duration = _SCRIPT_ENDS[found["end"]], _milliseconds(found["seconds"])
-    handles = (f"{CELL} {identifier(found['cell'])}",) if outcome is Outcome.RUNNING else ()
+    outcome, duration = _SCRIPT_ENDS[match["end"]], _milliseconds(match["seconds"])
+    handles = (f"{CELL} {identifier(match['cell'])}",) if outcome is Outcome.RUNNING else ()
     reading = Reading(output, outcome, OutcomeSource.STRUCTURE, None, duration, handles)
     ends = _PRINTED_END.findall(output) if outcome is Outcome.OK and '"output"' in output else []
     return _ended(reading, ends) if ends else reading
@@ -388,16 +388,16 @@ def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at
     asked = polls.get(call_id)
     if reading.outcome is Outcome.RUNNING and (asked is None or not {*reading.running} <= {*asked}):
         remember(running, call_id, [*reading.running], _RUNNING)
-    found: list[Settlement] = []
+    result: list[Settlement] = []
     for handle, outcome in _ends_of(asked or [], reading):
         for started in [one for one, handles in running.items() if handle in handles]:
             going = [one for one in running[started] if one != handle]
             running[started] = going = [*going, *reading.running] if handle.startswith(CELL) else going
             if outcome is not Outcome.RUNNING and (outcome is not Outcome.OK or not going):
                 reported = started in polls and reading.codes  # it only asked, too
-                found.append(_settle(started, Outcome.OK if reported else outcome, state, at))
-                found += settled_by_result(started, reading, state, at)
-    return found
+                result.append(_settle(started, Outcome.OK if reported else outcome, state, at))
+                result += settled_by_result(started, reading, state, at)
+    return result
 
 
 def _ends_of(asked: list[str], reading: Reading) -> list[tuple[str, Outcome]]:
@@ -585,12 +585,12 @@ def compaction_usage(payload: Record, state: LogState, at: int | None) -> list[D
     response = identifier(payload.get("compaction_response_id")) or ""
     latest, alone = fields(payload.get("latest_token_usage_record")), state.memory.pop("alone", False)
     own = latest if response and identifier(latest.get("response_id")) == response else {}
-    found = token_usage_record(own, state, at) if own and response not in recorded else []
+    result = token_usage_record(own, state, at) if own and response not in recorded else []
     if response in recorded:
         recorded[response] = {}
     elif not alone:
         state.unknown.append("usage/compaction")
-    return found
+    return result
 
 
 def _unrecorded(used: dict[str, int], state: LogState) -> dict[str, int]:

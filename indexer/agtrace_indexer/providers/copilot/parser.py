@@ -265,11 +265,11 @@ _CALLS_REMEMBERED = 256
 
 def requested(entry: Entry, step: str, state: LogState) -> list[Said]:
     """Return the calls of a message, without those that were known before it: a message may be written twice."""
-    said: list[Said] = []
+    result: list[Said] = []
     for request in map(fields, items(entry.data.get("toolRequests"))):
         name = first_text(request.get("name"), request.get("toolName")) or "unknown"
-        said += _call(request, name, entry, step, state)
-    return said
+        result += _call(request, name, entry, step, state)
+    return result
 
 
 def begun(entry: Entry, state: LogState) -> list[Said]:
@@ -480,9 +480,9 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
         whole = False  # nobody says what earlier runs cost
     spoken, unsaid = dict(used["by"]), max(output - used["told"], 0)
     ending = ": ".join(filter(None, (text(entry.data.get(name)) for name in ("shutdownType", "errorReason"))))
-    said: list[Said] = [notice(entry, ending, ends_turn=True)]
+    result: list[Said] = [notice(entry, ending, ends_turn=True)]
     if spent > used["spent"] and not grown:
-        said.append(_run_so_far(entry, state.sessions[""].model, used | {"spent": spent}))
+        result.append(_run_so_far(entry, state.sessions[""].model, used | {"spent": spent}))
     for number, (model, sums) in enumerate(grown.items()):
         more = min(max(sums[_OUTPUT] - spoken.get(model, 0), 0), unsaid)
         unsaid -= more
@@ -490,9 +490,9 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
             sums[_PAID] += spent - paid
         usage = _usage(model, sums, more)
         usage.complete, usage.cost_usd = whole, sums[_PAID] / _UNITS_PER_DOLLAR or None
-        said.append(_of_a_run(usage, entry, used, number))
+        result.append(_of_a_run(usage, entry, used, number))
     used.update(run=used["run"] + 1, told=0, by={}, awaited=False, cut=False, paid=used["paid"] + spent, spent=0)
-    return said
+    return result
 
 
 def _used(state: LogState) -> dict[str, Any]:
@@ -660,15 +660,15 @@ _LEFT_OUT = frozenset({"summaryContent", "compactionTokensUsed", "requestId", "s
 def compacted(entry: Entry, state: LogState) -> list[Said]:
     """Read a compaction: what it did, the summary that now stands for the older lines, what the summary cost."""
     shown = {key: value for key, value in entry.data.items() if key not in _LEFT_OUT}
-    said: list[Said] = [notice(entry, readable(shown))]
+    result: list[Said] = [notice(entry, readable(shown))]
     if summary := text(entry.data.get("summaryContent")):
-        said.append(Draft(User(summary, UserKind.COMPACTION_SUMMARY), entry.at, thread=entry.thread))
+        result.append(Draft(User(summary, UserKind.COMPACTION_SUMMARY), entry.at, thread=entry.thread))
     told = fields(entry.data.get("compactionTokensUsed"))  # its request is in no sum of the session
     check_usage(told, _OF_A_COMPACTION, state)
     if any(sums := _figures(told)):
         usage = _usage(text(told.get("model")), sums, sums[_OUTPUT])
-        said.append(Draft(usage, entry.at, thread=entry.thread, of_session=True))
-    return said
+        result.append(Draft(usage, entry.at, thread=entry.thread, of_session=True))
+    return result
 
 
 def failed(entry: Entry, state: LogState) -> list[Said]:

@@ -73,7 +73,7 @@ def user_texts(said: str, state: LogState) -> list[User]:
 def time_in(blocks: Iterable[Any]) -> int | None:
     """Return the time that some versions put into a request, in milliseconds since 1970 UTC; None if there is none."""
     texts = (text(fields(block).get("text")) or "" for block in blocks)
-    return next((milliseconds(found[1].strip()) for said in texts if (found := _TIME.search(said))), None)
+    return next((milliseconds(match[1].strip()) for said in texts if (match := _TIME.search(said))), None)
 
 
 def _injected(said: str) -> list[User]:

@@ -205,8 +205,8 @@ def exit_code_of(said: str, display: Any) -> int | None:
         return None
     output = f"Output: {display}" if isinstance(display, str) and display else ""
     trailer = said[len(output) :] if output and said.startswith(output) else said
-    found = _EXIT_CODE.search(trailer[-_TRAILER:])
-    return int(found[1]) if found else None
+    match = _EXIT_CODE.search(trailer[-_TRAILER:])
+    return int(match[1]) if match else None
 
 
 # -- tool calls ------------------------------------------------------------------------------------
@@ -231,12 +231,12 @@ def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft
 
 def history_calls(message_id: str, content: list[Any], when: int | None) -> dict[str, Draft]:
     """Return the calls of an API turn. Next to `toolCalls` they are repetitions, often without an id."""
-    found: dict[str, Draft] = {}
+    result: dict[str, Draft] = {}
     for n, call in enumerate(bodies(content, "functionCall")):
         call_id = identifier(call.get("id"))
         payload = ToolCall(call_id, text(call.get("name")) or "unknown", call.get("args", {}))
-        found[f"call.{call_id or n}"] = Draft(payload, when, message_id)
-    return found
+        result[f"call.{call_id or n}"] = Draft(payload, when, message_id)
+    return result
 
 
 # -- user texts ------------------------------------------------------------------------------------
@@ -457,12 +457,12 @@ def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = Fals
     messages = identified(changed["messages"])
     ids = [known_as(message["id"]) for message in messages]
     before = live_parts(state)
-    said = forget_messages([id for id in before if id not in ids], state, "" if rewritten else FIGURES)
+    result = forget_messages([id for id in before if id not in ids], state, "" if rewritten else FIGURES)
     live = state.memory["messages"] = {}
     for id, message in zip(ids, messages, strict=True):  # of two with the same id, the later one counts
         live.setdefault(id, before.get(id, {}))
-        said += replace(message, state)
-    return said
+        result += replace(message, state)
+    return result
 
 
 def rewind(message_id: str, state: LogState) -> list[Change]:
@@ -536,10 +536,10 @@ def _changes(record: Record, state: LogState) -> list[Change]:
     if isinstance(record.get("$rewindTo"), str):
         return rewind(identifier(record["$rewindTo"]) or "", state)
     if isinstance(record.get("id"), str):
-        said = replace({**record, "id": identifier(record["id"]) or ""}, state)
-        if not any(isinstance(one, Draft) for one in said):
+        result = replace({**record, "id": identifier(record["id"]) or ""}, state)
+        if not any(isinstance(one, Draft) for one in result):
             state.skipped.append(str(record.get("type")))
-        return said
+        return result
     if isinstance(record.get("$set"), dict):
         return patch(record["$set"], "$set", state, rewritten=REWRITTEN in record)
     if is_metadata(record):

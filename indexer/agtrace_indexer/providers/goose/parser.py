@@ -280,19 +280,19 @@ def is_head(record: Record) -> bool:
     return isinstance(record.get("working_dir"), str) and "role" not in record and "message_count" in record
 
 
-def note_session(told: Record, state: LogState) -> None:
+def note_session(record: Record, state: LogState) -> None:
     """Take the facts of a session. They may change at any time, and the newest count."""
     facts = state.sessions[""]
-    facts.id = facts.id or identifier(told.get("id"))
-    facts.cwd = facts.cwd or text(told.get("working_dir"))
-    parent = identifier(told.get("parent_session_id"))
-    kind = text(told.get("session_type"))
+    facts.id = facts.id or identifier(record.get("id"))
+    facts.cwd = facts.cwd or text(record.get("working_dir"))
+    parent = identifier(record.get("parent_session_id"))
+    kind = text(record.get("session_type"))
     if kind == "sub_agent" or parent is not None:
         facts.parent_id, facts.kind = parent, "subagent" if kind == "sub_agent" else "fork"
     state.memory["session_type"] = kind
-    model = fields(told.get("model_config"))
+    model = fields(record.get("model_config"))
     facts.model = text(model.get("model_name")) or facts.model
-    title = first_text(told.get("name"), told.get("description"))
+    title = first_text(record.get("name"), record.get("description"))
     if title and title not in _UNNAMED:
         facts.title, facts.title_rank = title, _TITLE_RANK
 
@@ -386,9 +386,9 @@ def logs(container: Container) -> Iterable[LogInside]:
     return [LogInside(log_name(session, repr(session)), f"{stamps.get(session)}/{rest}") for session, *rest in sessions]
 
 
-def rows(found: LogFile, position: Any) -> Iterator[Row]:
+def rows(file: LogFile, position: Any) -> Iterator[Row]:
     """Yield what is new of a session: facts, messages with their rows of the ledger, other rows of it, and totals."""
-    path, name = found.container, found.path[len(found.container) + 1 :]
+    path, name = file.container, file.path[len(file.container) + 1 :]
     columns = tables_of(path, _NEEDED, _WHOSE)
     session = _session(path, name)
     if session is None:
@@ -442,14 +442,14 @@ def _existing(names: Iterable[str], there: set[str]) -> list[str]:
 
 def _odd_figures(path: str, columns: Columns, session: Any) -> dict[str, Any]:
     """Return the sums of figures in columns that nobody knows: what they count is in no total."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for table, key in (("sessions", "id"), ("usage_ledger", "session_id")):
         odd = (name for name in columns.get(table, ()) if "token" in name and name.isidentifier())
         if names := [name for name in odd if name.removeprefix("accumulated_") not in _FIGURES]:
             sums = ", ".join(f"sum({name})" for name in names)
             ((values,),) = ask(path, (f"SELECT {sums} FROM {table} WHERE {key} = ?", (session,)))
-            found |= dict(zip(names, values, strict=True))
-    return found
+            result |= dict(zip(names, values, strict=True))
+    return result
 
 
 def _facts(session: Any, told: list[tuple[Any, ...]], odd: dict[str, Any], place: _Place) -> Iterator[Row]:
@@ -547,8 +547,8 @@ def _totals(told: list[tuple[Any, ...]], sums: list[tuple[Any, ...]], place: _Pl
         yield _row(0, {"$goose": "totals", **dict(zip(_FIGURES, rest, strict=True))}, place)
 
 
-def _figures(told: Record) -> list[int]:
-    return [count(told[name]) or 0 for name in _FIGURES]
+def _figures(record: Record) -> list[int]:
+    return [count(record[name]) or 0 for name in _FIGURES]
 
 
 def _of_entry(entry: Record) -> list[Any]:

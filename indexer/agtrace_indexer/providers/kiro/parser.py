@@ -62,12 +62,12 @@ class Part(NamedTuple):
 
 def parts_of(content: Any) -> list[Part]:
     """Return the parts of a result, which name their kind (`{"kind": "text", "data": ...}`) or are named by it."""
-    found = []
+    result = []
     for item in items(content):
         told = fields(item)
         named = next(((key.lower(), told[key]) for key in ("Text", "Json", "Image") if key in told), ("json", item))
-        found.append(Part(told["kind"], told.get("data")) if isinstance(told.get("kind"), str) else Part(*named))
-    return found
+        result.append(Part(told["kind"], told.get("data")) if isinstance(told.get("kind"), str) else Part(*named))
+    return result
 
 
 def result_of(call_id: Any, status: Any, parts: list[Part]) -> ToolResult:
@@ -457,13 +457,13 @@ def logs(container: Container) -> Iterable[LogInside]:
     return [LogInside(name, kept.stamp, kept.size) for name, kept in _kept(container.path).items()]
 
 
-def rows(found: LogFile, position: Any) -> Iterator[Row]:
+def rows(file: LogFile, position: Any) -> Iterator[Row]:
     """Yield what a conversation says about itself, if that is new, and its exchanges after the last one that was read.
 
     A row that isn't a conversation is returned as it is, and read as an unreadable line.
     """
-    kept = _kept(found.container).get(found.path[len(found.container) + 1 :])
-    values = [] if kept is None else ask(found.container, kept.value)[0]
+    kept = _kept(file.container).get(file.path[len(file.container) + 1 :])
+    values = [] if kept is None else ask(file.container, kept.value)[0]
     if kept is None or not values:
         return
     data = as_bytes(values[0][0])

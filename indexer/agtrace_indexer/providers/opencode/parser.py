@@ -248,12 +248,12 @@ def parts_of(info: Record, parts: list[Any], state: LogState, *, followed: bool)
         (name or str(number), fields(part)) for number, (name, part) in enumerate(zip(named, parts, strict=True))
     ]
     if info["role"] == "user":
-        found = _user_parts(info, identified, state)
+        result = _user_parts(info, identified, state)
     else:
-        found = _model_parts(info, identified, state, followed=followed)
-    for name, draft in found.items():
+        result = _model_parts(info, identified, state, followed=followed)
+    for name, draft in result.items():
         draft.identity = _identity(info, name, draft)
-    return found
+    return result
 
 
 def said_by(info: Record, parts: list[Record]) -> tuple[Any, ...]:
@@ -404,7 +404,7 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
     summary = info.get("summary") is True or info.get("mode") == "compaction"
     error = fields(info.get("error"))
     over = followed or bool(error) or "completed" in time
-    found = Parts()
+    result = Parts()
     for name, part in parts:
         started = fields(part.get("time")).get("start")
         said = part.get("text") if isinstance(part.get("text"), str) else None
@@ -412,22 +412,22 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
             case "text" if said is not None:
                 if said.strip():
                     payload = User(said, UserKind.COMPACTION_SUMMARY) if summary else Message(said)
-                    found[name] = _dated(payload, info, started, step=not summary)
+                    result[name] = _dated(payload, info, started, step=not summary)
             case "reasoning" if said is not None:
                 if said.strip() or part.get("metadata") or part.get("native"):
-                    found[name] = _dated(Reasoning(said), info, started, step=True)
+                    result[name] = _dated(Reasoning(said), info, started, step=True)
             case "tool":
-                found |= _executed(name, part, info, over=over)
+                result |= _executed(name, part, info, over=over)
             case _:
-                found |= _other_parts(name, part, info, state)
+                result |= _other_parts(name, part, info, state)
     for told in (info, *(part for _, part in parts if part.get("type") == "step-finish")):
         check_usage(told.get("tokens"), _KNOWN, state)
     if not _is_a_commands(info, state) and "command" not in info:
         figures = usage_of(info, (part for _, part in parts if part.get("type") == "step-finish"))
-        found["usage"] = _dated(figures, info, time.get("completed"), step=True)
+        result["usage"] = _dated(figures, info, time.get("completed"), step=True)
     if error:
-        found["error"] = _failed(error, info)
-    return found
+        result["error"] = _failed(error, info)
+    return result
 
 
 def _executed(name: str, part: Record, info: Record, *, over: bool) -> Parts:
@@ -529,8 +529,8 @@ def note_session(session: Record, facts: SessionFacts) -> None:
         facts.kind, parent = "subagent", identifier(session["parentID"])
         if parent != "REDACTED":  # by which Entire replaces some ids in exports
             facts.parent_id = parent
-        if named := _SUB_AGENT.match(title):
-            facts.description, facts.agent_type = named[1] or None, named[2]
+        if match := _SUB_AGENT.match(title):
+            facts.description, facts.agent_type = match[1] or None, match[2]
         facts.agent_type = facts.agent_type or text(session.get("agent"))
     elif session.get("forkID") or _FORK.search(title):
         facts.kind, facts.parent_id = "fork", identifier(session.get("forkID") or None)
@@ -554,12 +554,12 @@ def note_counted(message: str, usage: Draft | None, state: LogState) -> None:
         counted[message] = [*(figure or 0 for figure in figures), usage.timestamp or 0, found.cost_usd]
 
 
-def more_than_messages(told: Record, state: LogState) -> Parts:
+def more_than_messages(record: Record, state: LogState) -> Parts:
     """Return what a session's own sums have more than its messages, as of titles or what was deleted: without a step.
 
     If they have more, but less of a kind, nobody knows how much is missing.
     """
-    tokens, facts = _counts(told), state.sessions[""]
+    tokens, facts = _counts(record), state.sessions[""]
     known: list[list[Any]] = [*state.memory.get("counted", {}).values()]
     *counted, times, costs = map(list, zip(*known, strict=True)) if known else [[] for _ in range(6)]
     output = tokens.get("output", 0) + tokens.get("reasoning", 0)
@@ -569,7 +569,7 @@ def more_than_messages(told: Record, state: LogState) -> Parts:
         return {}
     usage = TokenUsage(None, facts.model, complete=False, speed="sum")
     if min(more) >= 0:
-        cost = dollars(told.get("cost")) if None not in costs else None
+        cost = dollars(record.get("cost")) if None not in costs else None
         cost = None if cost is None else dollars(cost - sum(costs))
         fresh, wrote, read, made = more
         usage = TokenUsage(None, facts.model, fresh, wrote, None, read, made, speed="sum", cost_usd=cost)
@@ -712,14 +712,14 @@ def _parts(files: Iterable[LogFile]) -> Iterator[Record]:
 
 def _flat_parts(root: str) -> dict[str, list[LogFile]]:
     """Return the parts that aren't in a folder of their message, by the message that they name."""
-    found: dict[str, list[LogFile]] = {}
+    result: dict[str, list[LogFile]] = {}
     folder = os.path.join(root, "part")
     with suppress(OSError), os.scandir(folder) as listing:
         names = sorted(entry.name for entry in listing if entry.name.endswith(".json") and not entry.is_dir())
         for name in names:
             for file in walk([os.path.join(folder, name)]):
-                found.setdefault(str(_content(file).get("messageID")), []).append(file)
-    return found
+                result.setdefault(str(_content(file).get("messageID")), []).append(file)
+    return result
 
 
 def _head(root: str, session: str) -> LogFile | None:
@@ -889,11 +889,11 @@ def _listing(tables: _Tables) -> Iterator[Question]:
 # --- what is in one ---
 
 
-def rows(found: LogFile, position: Any) -> Iterable[Row]:
+def rows(file: LogFile, position: Any) -> Iterable[Row]:
     """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order, and
     one of the session's sums.
     """
-    path, session = found.container, basename(found.path)
+    path, session = file.container, basename(file.path)
     tables = _Tables(path)
     questions = [
         (

@@ -333,16 +333,16 @@ def read_entry(record: Record, state: LogState, speakers: Speakers) -> list[Draf
             payloads.append(unknown(text(kind) or "untyped", record, state))
     if kind in ("compaction", "branch_summary"):  # a summary in the user's role, of the context or of a branch
         payloads += _summary(record)
-    said = [Draft(payload, time) for payload in payloads]
+    result = [Draft(payload, time) for payload in payloads]
     if kind == "message":
-        said = read_message(record, state, speakers)
-    elif not said and kind != "model_usage":  # which has only tokens
+        result = read_message(record, state, speakers)
+    elif not result and kind != "model_usage":  # which has only tokens
         skip(str(kind), state)
-    said += _usage(record, state)
+    result += _usage(record, state)
     note_place(record, state)
     entry, written = identifier(record.get("id")), text(record.get("timestamp"))
-    identify(said, f"{entry}@{written}" if entry and written else None)  # an id is unique in a log only
-    return said
+    identify(result, f"{entry}@{written}" if entry and written else None)  # an id is unique in a log only
+    return result
 
 
 def _usage(record: Record, state: LogState) -> list[Draft]:
@@ -450,20 +450,20 @@ _MOST_PREFIXES = 16
 def speakers(said: str, state: LogState) -> list[User]:
     """Divide a text into what OpenClaw put before it, and what somebody wrote."""
     before, rest = _peeled(said)
-    told = [User(before, UserKind.INJECTED)] if before.strip() else []
+    result = [User(before, UserKind.INJECTED)] if before.strip() else []
     if not rest.strip():
-        return told
+        return result
     kind = UserKind.INJECTED if rest.lstrip().startswith(_INJECTED) else requester(state)
-    return [User(said, UserKind.INJECTED)] if told and kind is UserKind.INJECTED else [*told, User(rest, kind)]
+    return [User(said, UserKind.INJECTED)] if result and kind is UserKind.INJECTED else [*result, User(rest, kind)]
 
 
 def _peeled(said: str) -> tuple[str, str]:
     end = 0
     for _ in range(_MOST_PREFIXES):
-        found = _PREFIX.match(said, end)
-        if found is None:
+        match = _PREFIX.match(said, end)
+        if match is None:
             break
-        end = found.end()
+        end = match.end()
     return said[:end].rstrip(), said[end:].lstrip() if end else said
 
 
@@ -494,11 +494,11 @@ class OpenClaw:
         """Return the events of the next record; the figures of an entry that comes again count once."""
         if _REWRITTEN in record:
             return [Rollback(None)]
-        said = read_entry(record, state, speakers)
-        for draft in said:
+        result = read_entry(record, state, speakers)
+        for draft in result:
             if isinstance(draft.payload, TokenUsage):
                 draft.key = draft.identity
-        return said
+        return result
 
     @staticmethod
     def logs(container: Container) -> Iterator[LogInside]:
@@ -522,9 +522,9 @@ class OpenClaw:
                 yield LogInside(session, "/".join(map(str, rest)))
 
     @staticmethod
-    def rows(found: LogFile, position: Any) -> Iterator[Row]:
+    def rows(file: LogFile, position: Any) -> Iterator[Row]:
         """Yield the new lines of a session; all of them if those before were rewritten."""
-        path, session = found.container, found.path[len(found.container) + 1 :]
+        path, session = file.container, file.path[len(file.container) + 1 :]
         columns = _columns(path)
         last, *before = position or (-1, 0, 0)
         of_session = "FROM transcript_events WHERE session_id = ? AND seq"

@@ -213,9 +213,9 @@ def _step(record: Record, state: LogState) -> tuple[str, bool]:
 def first_text(history: Any) -> str:
     """Return the first text in a history of the API."""
     for content in as_list(history):
-        said = joined_text(as_list(fields(content).get("parts")))
-        if said.strip():
-            return said
+        result = joined_text(as_list(fields(content).get("parts")))
+        if result.strip():
+            return result
     return ""
 
 
@@ -354,16 +354,16 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     read = _READERS.get(kind) if isinstance(kind, str) else None
     if read is None:
         told = unknown(text(kind) or "untyped", record, state)
-        said: list[Said] = [Draft(told, milliseconds(record.get("timestamp")))]
+        result: list[Said] = [Draft(told, milliseconds(record.get("timestamp")))]
     else:
         note_line(record, state)
-        said = read(record, state)
-        if not said and kind != "system":
+        result = read(record, state)
+        if not result and kind != "system":
             skip(str(kind), state)
     origin = fields(record.get("forkedFrom")).get("messageUuid")  # the line's id where it was first written
-    identify(said, first_identifier(origin, record.get("uuid")))
-    note_requests(said, record, state)
-    return said
+    identify(result, first_identifier(origin, record.get("uuid")))
+    note_requests(result, record, state)
+    return result
 
 
 _READERS: dict[str, Callable[[Record, LogState], list[Said]]] = {
