@@ -60,8 +60,8 @@ def _move(sample: Path, place: Path, last: datetime) -> None:
 
 
 async def _picture(now: float) -> str:
-    lookout = ActivityPoller(load(), load_prices(None), within=3600, clock=lambda: now)
-    app = WatchApp(_Source(lookout))
+    poller = ActivityPoller(load(), load_prices(None), within=3600, clock=lambda: now)
+    app = WatchApp(_Source(poller))
     async with app.run_test(size=_SIZE) as pilot:
         end = time.monotonic() + _SECONDS
         while len(app.screen.query("OptionList").first().options) < len(_SHOWN) and time.monotonic() < end:  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ async def _picture(now: float) -> str:
         await pilot.pause()
         picture = app.export_screenshot()
         app.exit()
-    lookout.close()
+    poller.close()
     return picture
 
 

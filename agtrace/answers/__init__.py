@@ -1,1 +1,1 @@
-"""From a call to its answer: the desk that serves every transport and command, its log and its metrics."""
+"""From a call to its answer: the service that serves every transport and command, its log and its metrics."""

@@ -52,8 +52,8 @@ def pick(context: click.Context) -> None:
 class _Source:
     """What the picker shows, by the answers that the tools give."""
 
-    def __init__(self, desk: Service) -> None:
-        self._desk = desk
+    def __init__(self, service: Service) -> None:
+        self._service = service
 
     def sessions(self, query: str) -> Sequence[Row] | str:
         from agtrace.render.lists import preview_text
@@ -64,7 +64,7 @@ class _Source:
             if query
             else ("list_sessions", {"limit": _LISTED})
         )
-        answer = self._desk.ask(tool, given)
+        answer = self._service.ask(tool, given)
         if answer.is_error:
             return str(answer.value["error"]["message"])
         data = answer.value["data"]
@@ -95,7 +95,7 @@ class _Source:
         from agtrace.sessions.query import find_session
 
         with suppress(Problem):
-            return self._desk.read(
+            return self._service.read(
                 lambda context: followed(
                     context.connection, find_session(context.connection, session_id).uid, None, home=str(Path.home())
                 )

@@ -49,15 +49,15 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     from agtrace.times import moment
 
     now = datetime.now()
-    lookout = ActivityPoller(
+    poller = ActivityPoller(
         settings, load_prices(settings.prices), within=max(now.timestamp() - moment("within", within, now) / 1000, 1)
     )
-    with closing(lookout):
+    with closing(poller):
         at_terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))  # it is drawn on stderr
         if once or as_json or not at_terminal:
-            found = lookout.look(_ONCE_SECONDS)
+            found = poller.look(_ONCE_SECONDS)
             if session is not None:
-                uid = _uid(lookout, session)
+                uid = _uid(poller, session)
                 found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
             if as_json:
                 print_json(to_builtins(found))
@@ -69,30 +69,30 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
             from agtrace.render.tui import WatchApp
 
             if session is not None:
-                lookout.look()
-            first = None if session is None else _uid(lookout, session)
-            app = WatchApp(_Source(lookout), session=first)
+                poller.look()
+            first = None if session is None else _uid(poller, session)
+            app = WatchApp(_Source(poller), session=first)
             app.run()
             sys.exit(app.return_code or 0)
 
 
-def _uid(lookout: ActivityPoller, given: str) -> str:
+def _uid(poller: ActivityPoller, given: str) -> str:
     """Return the whole id of a session. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     from agtrace.sessions.query import find_session
 
-    return lookout.read(lambda connection: find_session(connection, given).uid)
+    return poller.read(lambda connection: find_session(connection, given).uid)
 
 
 class _Source:
-    def __init__(self, lookout: ActivityPoller) -> None:
-        self._lookout = lookout
-        self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
+    def __init__(self, poller: ActivityPoller) -> None:
+        self._poller = poller
+        self.look, self.wait, self.end = poller.look, poller.wait, poller.end
 
     def followed(self, uid: str, first_event: int | None) -> Followed | str:
         from agtrace.conversation.items import followed
 
         home = str(Path.home())
-        return self._lookout.tried(lambda connection: followed(connection, uid, first_event, home=home))
+        return self._poller.tried(lambda connection: followed(connection, uid, first_event, home=home))
 
 
 @click.command("open")
@@ -122,8 +122,8 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
 
     settings = usable()
     load_prices(settings.prices)
-    desk = Service(settings, refresh_seconds=0.3, log=silent, read=parse_options)
-    pages = site(desk, port, path_of(desk, place), dollars=not no_dollars)
+    service = Service(settings, refresh_seconds=0.3, log=silent, read=parse_options)
+    pages = site(service, port, path_of(service, place), dollars=not no_dollars)
     sys.stdout.write(f"{pages.link(lambda: None)}\n")
     sys.stdout.flush()
     if sys.stderr.isatty():

@@ -60,20 +60,20 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
         counts = RequestCounts(known_client)
-        desk = RequestThreads(live, [counts])
+        threads = RequestThreads(live, [counts])
         live.follow_signal()
-        threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
+        threading.Thread(target=threads.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})
         tell(settings, url)
-        return run(application(live, desk, counts, host, port), listening)
+        return run(application(live, threads, counts, host, port), listening)
 
 
-def application(live: Live, desk: RequestThreads, counts: RequestCounts, host: str, port: int) -> Starlette:
-    """Return the routes, behind the check of hosts and origins; `counts` are those of the desk."""
+def application(live: Live, threads: RequestThreads, counts: RequestCounts, host: str, port: int) -> Starlette:
+    """Return the routes, behind the check of hosts and origins; `counts` are those of the threads."""
     settings = live.current.settings
     security = known_names(host, port, settings.http.hosts, settings.http.origins)
-    server = make_server(live, desk)
+    server = make_server(live, threads)
     server.middleware.append(_remember_client)
     manager = StreamableHTTPSessionManager(
         server,
@@ -82,8 +82,8 @@ def application(live: Live, desk: RequestThreads, counts: RequestCounts, host: s
         security_settings=security,
         max_request_body_size=LARGEST_REQUEST,
     )
-    probes = _Probes(desk, settings.http.token)
-    exposition = Exposition(counts, desk.answers.health, desk.answers.dropped)
+    probes = _Probes(threads, settings.http.token)
+    exposition = Exposition(counts, threads.answers.health, threads.answers.dropped)
     return Starlette(
         routes=[
             Route("/mcp", Auth(_Remembering(manager.handle_request), settings.http.token)),
@@ -121,8 +121,8 @@ class _Remembering:
 class _Probes:
     """Probes for operators: all figures for clients with access to /mcp, otherwise only whether the server is well."""
 
-    def __init__(self, desk: RequestThreads, token: str | None) -> None:
-        self._desk, self._token = desk, token
+    def __init__(self, threads: RequestThreads, token: str | None) -> None:
+        self._threads, self._token = threads, token
         self._room = anyio.CapacityLimiter(2)  # separate threads, so that requests never keep probes waiting
         self._glancing, self._glanced, self._is_ready = anyio.Lock(), float("-inf"), False
 
@@ -153,7 +153,7 @@ class _Probes:
         return JSONResponse({"ready": self._is_ready}, 200 if self._is_ready else 503)
 
     async def _look(self) -> Health:
-        return await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)
+        return await anyio.to_thread.run_sync(self._threads.answers.health, limiter=self._room)
 
 
 class _Scrapes:

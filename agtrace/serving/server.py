@@ -1,4 +1,4 @@
-"""The MCP server: passes requests to `Answers` and the answers to the client, and does nothing else.
+"""The MCP server: passes requests to `Service` and the answers to the client, and does nothing else.
 
 It is built on the low-level server of mcp 2.x: our models check the arguments, and the same compact
 JSON is sent as text and as structuredContent. The SDK serves both protocol eras.
@@ -187,12 +187,12 @@ def _kind(name: str, arguments: dict[str, Any]) -> str:
         return name
 
 
-def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
+def make_server(live: Live, threads: RequestThreads | None = None) -> Server[Any]:
     """Return the server with its tools, resources and prompts, not yet connected to a transport."""
-    opened = desk
+    opened = threads
     opening = anyio.Lock()
 
-    async def at_desk() -> RequestThreads:
+    async def request_threads() -> RequestThreads:
         nonlocal opened
         async with opening:
             if opened is None:
@@ -200,11 +200,11 @@ def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
         return opened
 
     async def initialized(context: Request, params: types.NotificationParams) -> None:
-        await at_desk()
+        await request_threads()
 
     async def list_tools(context: Request, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _only_page(params)
-        return (await at_desk()).listed
+        return (await request_threads()).listed
 
     async def list_resources(
         context: Request, params: types.PaginatedRequestParams | None
@@ -229,12 +229,12 @@ def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
         return types.CompleteResult(completion=types.Completion(values=values, has_more=len(known) == 50))
 
     async def rows(tool: str, key: str, context: Request, **arguments: Any) -> list[dict[str, Any]]:
-        answer = await (await at_desk()).ask(tool, arguments, context, False)
+        answer = await (await request_threads()).ask(tool, arguments, context, False)
         result: list[dict[str, Any]] = answer.value.get("data", {}).get(key, [])
         return result
 
     async def call_tool(context: Request, params: types.CallToolRequestParams) -> types.CallToolResult:
-        at = await at_desk()
+        at = await request_threads()
         if params.name not in at.answers.tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {_repeated(params.name)}")
         answer = await at.ask(params.name, params.arguments or {}, context)
@@ -245,7 +245,7 @@ def make_server(live: Live, desk: RequestThreads | None = None) -> Server[Any]:
         )
 
     async def read_resource(context: Request, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        answer = await (await at_desk()).ask("read_artifact", {"ref": params.uri}, context)
+        answer = await (await request_threads()).ask("read_artifact", {"ref": params.uri}, context)
         if answer.is_error:
             _refuse_resource(params.uri, answer, context.protocol_version)
         text, mime_type = answer.text, _JSON

@@ -266,7 +266,7 @@ def costs_page(context: Context, request: Request, *, dollars: bool) -> dict[str
     return {"ledger": found, "groups": GROUPS, **_choices(context, asked)}
 
 
-def hits(desk: Service, request: Request) -> dict[str, Any]:
+def hits(service: Service, request: Request) -> dict[str, Any]:
     """Return what the search tool answers, which is what agents and the command line get."""
     given = request.query_params
     query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
@@ -279,8 +279,8 @@ def hits(desk: Service, request: Request) -> dict[str, Any]:
         "limit": _FOUND if order == "newest" else None, "provider": given.get("agent"), "project": given.get("project"),
     }  # fmt: skip
     asked = {name: value for name, value in wanted.items() if value}
-    answer = desk.ask("search_event_previews", asked).value
-    return result | {"answer": answer, "titles": desk.read(lambda context: _titles(context, answer))}
+    answer = service.ask("search_event_previews", asked).value
+    return result | {"answer": answer, "titles": service.read(lambda context: _titles(context, answer))}
 
 
 def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:

@@ -174,8 +174,8 @@ _FEW = 3
 class Answering:
     """Answers with pages. Safe to use from several threads."""
 
-    def __init__(self, desk: Service, pages: Pages) -> None:
-        self.desk, self.pages = desk, pages
+    def __init__(self, service: Service, pages: Pages) -> None:
+        self.service, self.pages = service, pages
 
     def page(self, template: str, made: Callable[[Context, Request], dict[str, Any]]) -> Callable[[Request], Response]:
         """Return what answers with a template filled in with what is found in the index at one moment.
@@ -193,13 +193,13 @@ class Answering:
                 }
                 return self.pages.filled(template, **values)
 
-            return HTMLResponse(self.desk.read(fill))
+            return HTMLResponse(self.service.read(fill))
 
         return page
 
     def value(self, found: Callable[[Context, Request], Any]) -> Callable[[Request], Response]:
         """Return what answers with JSON. What it returns raises `Problem`."""
-        return lambda request: JSONResponse(self.desk.read(lambda context: found(context, request)))
+        return lambda request: JSONResponse(self.service.read(lambda context: found(context, request)))
 
     def problem(self, request: Request, problem: Exception) -> Response:
         """Return a page that says why a request can't be answered, and what to do next."""
@@ -241,7 +241,7 @@ _SIGN_OF_LIFE = 15.0
 State = dict[str, Any]
 
 
-def of_session(desk: Service, session_id: str) -> Callable[[], State | None]:
+def of_session(service: Service, session_id: str) -> Callable[[], State | None]:
     """Return what looks at a session: its last event, and how many it has; None while the index can't be read."""
 
     def look(context: Context) -> State:
@@ -249,18 +249,18 @@ def of_session(desk: Service, session_id: str) -> Callable[[], State | None]:
         last = events.last(context.connection, session.id)
         return {"last": -1 if last is None else last, "events": session.event_count, "turns": session.turn_count}
 
-    return lambda: _looked(desk, look)
+    return lambda: _looked(service, look)
 
 
-def of_list(desk: Service) -> Callable[[], State | None]:
+def of_list(service: Service) -> Callable[[], State | None]:
     """Return what looks at all sessions: the newest session and event, as `Listed.state` has them; None while the
     index can't be read."""
-    return lambda: _looked(desk, lambda context: snapshot_now(context.connection)._asdict())
+    return lambda: _looked(service, lambda context: snapshot_now(context.connection)._asdict())
 
 
-def _looked(desk: Service, look: Callable[[Context], State]) -> State | None:
+def _looked(service: Service, look: Callable[[Context], State]) -> State | None:
     try:
-        return desk.read(look)
+        return service.read(look)
     except Problem:
         return None
 
@@ -307,7 +307,7 @@ _SECONDS = 10
 """Seconds that changed logs are indexed before a session is looked for."""
 
 
-def path_of(desk: Service, place: str | None) -> str:
+def path_of(service: Service, place: str | None) -> str:
     """Return the path of the page of SESSION, SESSION:EVENT or FILE; of the worklog for none. Raises `Problem`."""
     if place is None:
         return "/work"
@@ -323,7 +323,7 @@ def path_of(desk: Service, place: str | None) -> str:
         path = f"/s/{quote(short_id(context.connection, session.uid), safe='')}"
         return path if event is None else f"{path}?at={event}#e{event}"
 
-    return desk.read(look, seconds=_SECONDS)
+    return service.read(look, seconds=_SECONDS)
 
 
 HOST = "127.0.0.1"
@@ -342,7 +342,7 @@ class Site(NamedTuple):
     """Answers until SIGTERM or SIGINT, and returns the exit code."""
 
 
-def site(desk: Service, port: int, to: str, *, dollars: bool) -> Site:
+def site(service: Service, port: int, to: str, *, dollars: bool) -> Site:
     """Listen on loopback; port 0 means any free port. Raises `SettingError` if that isn't possible.
 
     `to` is the path of the first page; `dollars` tells whether costs are shown.
@@ -350,13 +350,13 @@ def site(desk: Service, port: int, to: str, *, dollars: bool) -> Site:
     capture_library_logs()
     listening = listen(HOST, port)
     keys, port = Keys(), listening.getsockname()[1]
-    application = _application(desk, keys, port, dollars=dollars)
+    application = _application(service, keys, port, dollars=dollars)
 
     def link(after_use: Callable[[], None]) -> str:
         return address(f"http://{HOST}:{port}{ENTRANCE}", key=keys.new(after_use), to=to)
 
     def serve() -> int:
-        threading.Thread(target=_index, args=(desk,), daemon=True).start()
+        threading.Thread(target=_index, args=(service,), daemon=True).start()
         with listening:
             return run(application, listening)
 
@@ -412,33 +412,33 @@ def _remove_stale(parents: Iterable[Path]) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _index(desk: Service) -> None:
+def _index(service: Service) -> None:
     """Begin to bring the index up to date; what is wrong with it, the first page says."""
     with suppress(Problem):
-        desk.read(lambda context: None)
+        service.read(lambda context: None)
 
 
-def _application(desk: Service, keys: Keys, port: int, *, dollars: bool) -> Starlette:
-    answering, channel = Answering(desk, Pages(dollars=dollars)), Channel()
+def _application(service: Service, keys: Keys, port: int, *, dollars: bool) -> Starlette:
+    answering, channel = Answering(service, Pages(dollars=dollars)), Channel()
     page, value = answering.page, answering.value
 
     async def live(request: Request) -> Response:
         named = request.path_params.get("session")
-        answer = channel.answer(of_list(desk) if named is None else of_session(desk, named))
+        answer = channel.answer(of_list(service) if named is None else of_session(service, named))
         return answer or PlainTextResponse("Too many pages are open.\n", 503)
 
     def search(template: str, request: Request) -> Response:
-        found = lists.hits(desk, request)
+        found = lists.hits(service, request)
         return page(template, lambda context, _: found)(request)
 
     def session_page(request: Request) -> Response:
-        elsewhere = desk.read(lambda context: session.place_of_session(context, request))
+        elsewhere = service.read(lambda context: session.place_of_session(context, request))
         if elsewhere is not None:
             return RedirectResponse(request.url.replace(path=elsewhere))
         return page("session", session.session_page)(request)
 
     def image(request: Request) -> Response:
-        found = desk.read(lambda context: session.image(context, request))
+        found = service.read(lambda context: session.image(context, request))
         if found is None:
             raise HTTPException(404)
         return Response(found.data, media_type=found.kind)

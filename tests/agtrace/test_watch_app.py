@@ -39,9 +39,9 @@ def watched(
     """Run the application until `check` is done; its exit code."""
 
     async def run() -> int:
-        lookout = ActivityPoller(load(), load_prices(None), within=within)
-        with closing(lookout):
-            app = WatchApp(_Source(lookout), session=session)
+        poller = ActivityPoller(load(), load_prices(None), within=within)
+        with closing(poller):
+            app = WatchApp(_Source(poller), session=session)
             async with app.run_test(size=size) as pilot:
                 await check(pilot, app)
                 app.exit(return_code=app.return_code or 0)

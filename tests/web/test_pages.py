@@ -31,7 +31,7 @@ def command(site: Site, *arguments: str) -> Any:
 
 
 @cache
-def desk(folder: str) -> Service:
+def service(folder: str) -> Service:
     """What answers over MCP on the same machine, with the index as it is."""
     settings = Settings(data_dir=Path(folder), cursor_ttl_seconds=3600, environment={"HOME": f"{folder}/nobody"})
     return Service(settings, log=lambda record: None)
@@ -39,7 +39,7 @@ def desk(folder: str) -> Service:
 
 def told(site: Site, tool: str, **arguments: Any) -> Any:
     """What a tool answers."""
-    answer = desk(site.environment["AGTRACE_DATA_DIR"]).ask(tool, arguments)
+    answer = service(site.environment["AGTRACE_DATA_DIR"]).ask(tool, arguments)
     assert not answer.is_error, answer.text
     return answer.value
 
