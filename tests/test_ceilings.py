@@ -18,7 +18,7 @@ CEILINGS = {
     "lines of the product": 74_200,
     "files of the product": 353,
     "settings": 39,
-    "lines of tests": 54_920,
+    "lines of tests": 54_930,
     "words of documentation": 22_800,
     "dependencies": 23,
 }

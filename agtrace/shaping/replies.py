@@ -345,7 +345,7 @@ _Tree = dict[str, Any]
 def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
 
-    Raises `InvalidParameter` as `meant` does.
+    Raises `InvalidParameter` as `full_names` does.
     """
     tree: _Tree = {}
     for name in full_names(asked, model):
@@ -356,7 +356,7 @@ def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, 
 def of_rows(asked: Sequence[str] | None, model: type[Model], key: str) -> Callable[[dict[str, Any]], Any] | None:
     """Return a function that keeps these fields of a list's rows, and what says whose list it is; None to keep all.
 
-    Raises `InvalidParameter` as `meant` does.
+    Raises `InvalidParameter` as `full_names` does.
     """
     if asked is None:
         return None

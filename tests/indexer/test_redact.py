@@ -244,6 +244,12 @@ def test_words_of_prose_results_of_tests_columns_paths_and_code_are_no_secrets(t
     assert redact(text) == text
 
 
+@pytest.mark.parametrize("setting", ["pw: {}", 'PW="{}"', "psk={}"])
+def test_a_name_that_begins_one_of_many_texts_is_one(setting: str) -> None:
+    masked = redact_json({"file_path": "notes.txt", "content": setting.format("Xk9$mQ2vLr")})
+    assert "Xk9" not in masked["content"] and masked["file_path"] == "notes.txt"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -24,7 +24,7 @@ LOOKS = (
         r"(?:passw(?:or)?d|pass(?:phrase|code|wort)|pwd|secret|token|cred(?:entials?|s)|[A-Za-z0-9_. -]key"
         r"|salt|jwt|connection_?string|requirepass|mnemonic|senha|seed[ _-]?phrase|community"
         r"|(?:recovery|backup)[ _-]?codes?"
-        r"|(?:pass|(?:^|[^a-z]|root|bind|ldap|user|admin|db)pw|[^a-z](?:psk|pin|dsn)|[_. -]auth|_pat|bearer)[^a-z])",
+        r"|(?:pass|(?:[^a-z]|root|bind|ldap|user|admin|db)pw|[^a-z](?:psk|pin|dsn)|[_. -]auth|_pat|bearer)[^a-z])",
         any_case=True,
         from_start=True,
     ),

@@ -98,22 +98,26 @@ class Scanner:
         return self.hits_in([text]).get(0, [])
 
     def hits_in(self, texts: Sequence[str]) -> dict[int, list[Hit]]:
-        """Do the same for many texts in one pass over all of them: the number of a text with hits -> its hits."""
+        """Do the same for many texts in one pass over all of them: the number of a text with hits -> its hits.
+
+        Before each text stands a line break, so that what a name begins with has something before it; a hit that begins
+        with that is one at the beginning of the text.
+        """
         encoded = [text.encode() for text in texts]
-        places = self._places(b"\n".join(encoded))
+        places = self._places(b"".join(b"\n" + data for data in encoded))
         if not places:
             return {}
-        starts = [0, *accumulate(len(data) + 1 for data in encoded)]
+        starts = [*accumulate((len(data) + 1 for data in encoded), initial=1)]
         until: dict[int, int] = {}
         hits: dict[int, set[Hit]] = defaultdict(set)
         for look, start, end in places:
             place = start if self._from_start[look] else end
             if place < until.get(look, 0):
                 continue
-            number = bisect_right(starts, start if self._from_start[look] else end - 1) - 1
+            number = max(bisect_right(starts, start + 1 if self._from_start[look] else end - 1) - 1, 0)
             if self._sparse[look]:
                 until[look] = min(place + APART, starts[number + 1])
-            hits[number].add((place - starts[number], look))
+            hits[number].add((max(place - starts[number], 0), look))
         return {
             number: sorted(found) if texts[number].isascii() else in_characters(sorted(found), encoded[number])
             for number, found in hits.items()
