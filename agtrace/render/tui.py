@@ -365,7 +365,7 @@ class WatchApp(App[None]):
             self._show_head(shown, message)
             self.read(shown.uid, shown.first_event)
 
-    def on_told(self, message: ConversationLoaded) -> None:
+    def on_conversation_loaded(self, message: ConversationLoaded) -> None:
         """Show the conversation, if it is still followed."""
         shown = self._followed
         if shown is not None and shown.uid == message.uid:
