@@ -115,15 +115,15 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
     return answer
 
 
-def _known_project(result: str) -> str:
+def _known_project(name: str) -> str:
     """Return how the index, as it is, knows a project that a person names: as named, or a clone by its remote."""
     from contextlib import closing, suppress
 
     from agtrace.sessions.projects import known_as
 
     with suppress(NoIndex), closing(open_index()) as connection:
-        return known_as(connection, result)
-    return result
+        return known_as(connection, name)
+    return name
 
 
 def list_answer(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:

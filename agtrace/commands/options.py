@@ -184,11 +184,11 @@ def _use_settings(command: Command) -> Command:
     return cast(Command, run)
 
 
-def without_secret(_ctx: click.Context | None, _param: click.Parameter | None, result: str | None) -> str | None:
+def without_secret(_ctx: click.Context | None, _param: click.Parameter | None, value: str | None) -> str | None:
     """Return an argument; one that holds a secret is refused, as every user of the machine can read it."""
-    if result and _SECRET.search(result):
+    if value and _SECRET.search(value):
         raise click.UsageError("everybody can read an argument: keep passwords in ~/.pgpass, a token in a variable")
-    return result
+    return value
 
 
 def put_on_top(config: str | None, settings: Iterable[str]) -> None:
@@ -227,13 +227,13 @@ def index_options(command: Command) -> Command:
     return _with(options, command)
 
 
-def _here(result: str | None) -> str | None:
+def _here(value: str | None) -> str | None:
     """Return the project that a user names; a folder that starts with a dot becomes the root of its project."""
-    if result is None or not result.startswith("."):
-        return result
+    if value is None or not value.startswith("."):
+        return value
     from agtrace_indexer.index.projects import project_root
 
-    return project_root(os.path.abspath(result))
+    return project_root(os.path.abspath(value))
 
 
 def list_options(command: Command) -> Command:

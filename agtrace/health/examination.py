@@ -116,12 +116,16 @@ def key_of(detector: str, event: int) -> str:
     return f"{detector}:{event}"
 
 
-def accepted(result: Examination, wrong: Collection[str]) -> Examination:
+def accepted(examination: Examination, wrong: Collection[str]) -> Examination:
     """Return an examination without the findings that a person called wrong."""
     gone = [
-        one for one in result.insights if one.evidence and key_of(one.detector, one.evidence[0].event_index) in wrong
+        one
+        for one in examination.insights
+        if one.evidence and key_of(one.detector, one.evidence[0].event_index) in wrong
     ]
     if not gone:
-        return result
-    corrections = 0 if any(one.detector == "corrections" for one in gone) else result.corrections
-    return replace(result, insights=[one for one in result.insights if one not in gone], corrections=corrections)
+        return examination
+    corrections = 0 if any(one.detector == "corrections" for one in gone) else examination.corrections
+    return replace(
+        examination, insights=[one for one in examination.insights if one not in gone], corrections=corrections
+    )

@@ -23,10 +23,10 @@ from agtrace.text.lines import repeated
 _LONGEST_NAME = 60
 
 
-def _without_nul(result: str) -> str:
-    if "\0" in result:
+def _without_nul(text: str) -> str:
+    if "\0" in text:
         raise ValueError("no NUL character is allowed")
-    return result
+    return text
 
 
 _NoNul = AfterValidator(_without_nul)

@@ -319,15 +319,15 @@ def remote_at(path: str) -> str | None:
     return repository_at(address) if address else None
 
 
-def known_as(connection: sqlite3.Connection, result: str) -> str:
+def known_as(connection: sqlite3.Connection, name: str) -> str:
     """Return how the index knows a project that somebody names: as it was named, or the path of a clone by its remote.
 
     Only for what a person at this machine names: what a client asks for is never looked up on the disk.
     """
-    if not is_path(result):
-        return result
+    if not is_path(name):
+        return name
     with suppress(UnknownProject):
-        resolved(connection, result, roughly=False)
-        return result
-    remote = remote_at(result)
-    return remote if remote and projects.called(connection, remote) else result
+        resolved(connection, name, roughly=False)
+        return name
+    remote = remote_at(name)
+    return remote if remote and projects.called(connection, remote) else name

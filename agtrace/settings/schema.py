@@ -34,10 +34,10 @@ def _list(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
-def _tool(result: str) -> str:
-    if result not in TOOLS:
+def _tool(name: str) -> str:
+    if name not in TOOLS:
         raise ValueError("there is no tool of this name")
-    return result
+    return name
 
 
 def _text(pattern: str, expected: str, longest: int = 2_000) -> Any:

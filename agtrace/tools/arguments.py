@@ -160,16 +160,16 @@ def parse_options(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
         return parse(tool, given)
 
 
-def _paged(result: Wanted, given: Mapping[str, Any]) -> Wanted:
+def _paged(arguments: Wanted, given: Mapping[str, Any]) -> Wanted:
     """Return the arguments with the page size of the settings. Raises `InvalidParameter` for a larger one."""
-    limit, most = getattr(result, "limit", None), limits().settings.max_page_size
+    limit, most = getattr(arguments, "limit", None), limits().settings.max_page_size
     if limit is None:
-        return result
+        return arguments
     if "limit" not in given:
-        return replace(result, limit=limits().page_size)
+        return replace(arguments, limit=limits().page_size)
     if limit > most:
         raise InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
-    return result
+    return arguments
 
 
 def arguments_of(request: Arguments, only: Collection[str] | None = None) -> dict[str, Any]:
@@ -216,12 +216,12 @@ def _annotation(kind: Any) -> Any:
     return _annotation(inner[0]) | None if origin in (Union, UnionType) else kind
 
 
-def _besides_flags(result: Any) -> Any:
+def _besides_flags(value: Any) -> Any:
     from pydantic_core import PydanticKnownError
 
-    if isinstance(result, bool):
+    if isinstance(value, bool):
         raise PydanticKnownError("int_type")
-    return result
+    return value
 
 
 def _field(meta: Meta) -> Any:

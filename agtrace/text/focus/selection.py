@@ -380,18 +380,18 @@ def spans(kept: Iterable[int]) -> list[tuple[int, int]]:
     return result
 
 
-def widened(result: list[tuple[int, int]], lines: Sequence[str], first: int, *, single: bool) -> list[tuple[int, int]]:
+def widened(runs: list[tuple[int, int]], lines: Sequence[str], first: int, *, single: bool) -> list[tuple[int, int]]:
     """Add lines that cost no more than the gap that stood for them; with `single`, each that is left out alone."""
-    ends = [(-1, -1), *result, (len(lines), len(lines))]
+    ends = [(-1, -1), *runs, (len(lines), len(lines))]
     more = [
         range(before + 1, after)
         for (_, before), (after, _) in pairwise(ends)
         if after - before > 1 and not _worth(lines, before + 1, after - 1, first, single)
     ]
     if not more:
-        return result
+        return runs
     return spans(
-        {line for start, end in result for line in range(start, end + 1)} | {line for one in more for line in one}
+        {line for start, end in runs for line in range(start, end + 1)} | {line for one in more for line in one}
     )
 
 

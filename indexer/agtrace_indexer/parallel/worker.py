@@ -1,8 +1,8 @@
 """A process that reads new logs into small indexes, for another process to merge.
 
 `python -m agtrace_indexer.parallel.worker INDEX [archive]` answers each line of its input (a JSON array of objects with
-the fields of `LogFile`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index made
-in memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
+the fields of `LogFile`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index
+made in memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
 """
 
 from __future__ import annotations

@@ -158,13 +158,13 @@ class Ahead:
         self.texts: dict[int, BlockText] = {}
 
 
-def _expected(connection: sqlite3.Connection, result: Iterator[Block]) -> Iterable[Block]:
+def _expected(connection: sqlite3.Connection, blocks: Iterator[Block]) -> Iterable[Block]:
     """Return blocks that are about to be opened in this order."""
     if not is_team(connection):
-        return result
-    blocks = list(result)
-    cast(Any, connection).ahead = Ahead(block.id for block in blocks)
-    return blocks
+        return blocks
+    expected = list(blocks)
+    cast(Any, connection).ahead = Ahead(block.id for block in expected)
+    return expected
 
 
 def _fetched(connection: sqlite3.Connection, block: int) -> BlockText | None:
