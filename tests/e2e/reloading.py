@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,9 @@ def replace(file: Path, content: str | bytes) -> None:
     beside.replace(file)
 
 
-def bytes_allowed(server: Running) -> int:
-    """The tokens that an answer may take, by what one that fills it says of its budget."""
-    budget = server.ask("get_event_details", session_id="0000aaaa", event_index=2)["budget"]
+def bytes_allowed(answer: Mapping[str, Any]) -> int:
+    """The tokens that an answer may take, by what it says of its budget."""
+    budget = answer["budget"]
     return int(budget["estimated_tokens"] + budget["budget_remaining"])
 
 

@@ -97,11 +97,11 @@ def afresh(server: Running) -> Running:
 
 @pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_the_very_next_request_sees_a_changed_file(server: Running) -> None:
-    assert (server.page(), bytes_allowed(server)) == (10, tokens(10_240))
+    assert (server.page(), bytes_allowed(server.ask())) == (10, tokens(10_240))
     server.set(default_page_size=20, token_budget_threshold=8_000)
-    assert (server.page(), bytes_allowed(server)) == (20, tokens(20_480))
+    assert (server.page(), bytes_allowed(server.ask())) == (20, tokens(20_480))
     server.set(default_page_size=5)
-    assert (server.page(), bytes_allowed(server)) == (5, tokens(10_240))
+    assert (server.page(), bytes_allowed(server.ask())) == (5, tokens(10_240))
 
 
 def test_a_chunk_has_the_size_that_the_file_says(server: Running) -> None:
@@ -179,9 +179,9 @@ def test_a_file_is_followed_in_each_form_and_place(home: Path, tmp_path: Path, w
     options = ["--config", str(file)] if named == "option" else []
     variables = {"XDG_CONFIG_HOME": str(tmp_path)} if named == "place" else {}
     with running(way, home, file, *options, **variables) as server:
-        assert (server.page(), bytes_allowed(server)) == (5, tokens(5_120))
+        assert (server.page(), bytes_allowed(server.ask())) == (5, tokens(5_120))
         replace(file, FORMS[form].format(page=6, budget=8_000))
-        assert (server.page(), bytes_allowed(server)) == (6, tokens(20_480))
+        assert (server.page(), bytes_allowed(server.ask())) == (6, tokens(20_480))
         assert server.configuration["file"] == str(file)
 
 
@@ -192,10 +192,10 @@ def test_the_command_line_is_above_the_environment_and_that_above_the_file(home:
         "AGTRACE_CONFIG": str(file), "AGTRACE_DEFAULT_PAGE_SIZE": "6", "AGTRACE_TOKEN_BUDGET_THRESHOLD": "2000",
     }  # fmt: skip
     with running("stdio", home, file, "--set", "token_budget_threshold=8000", **variables) as server:
-        assert (server.page(), bytes_allowed(server)) == (6, tokens(20_480))
+        assert (server.page(), bytes_allowed(server.ask())) == (6, tokens(20_480))
         server.set(default_page_size=9, max_page_size=31, token_budget_threshold=1_600)
         assert limits_listed(server)["search_event_previews"] == (6, 31)
-        assert (server.page(), bytes_allowed(server)) == (6, tokens(20_480))
+        assert (server.page(), bytes_allowed(server.ask())) == (6, tokens(20_480))
 
 
 # -- a hundred requests during fifty reloads -------------------------------------------------------
@@ -370,7 +370,7 @@ def test_a_server_starts_without_a_variable_that_can_not_be_used(home: Path, tmp
     file.write_text('{"default_page_size": 7}')
     bad = {"AGTRACE_MAX_PAGE_SIZE": "many", "AGTRACE_TOKEN_BUDGET_THRESHOLD": "8000"}
     with running("stdio", home, file, **bad) as server:
-        assert (server.page(), bytes_allowed(server)) == (7, tokens(20_480))
+        assert (server.page(), bytes_allowed(server.ask())) == (7, tokens(20_480))
         (told,) = server.events("config.invalid")
         assert (told["file"], told["value"]) == ("AGTRACE_MAX_PAGE_SIZE", "'many'") and "1 to 200" in told["expected"]
         server.set(default_page_size=8)
@@ -570,8 +570,8 @@ def test_telemetry_is_switched_off_and_on_by_the_file(server: Running) -> None:
     server.set(telemetry={"enabled": False})
     server.ask("get_project_info")
     server.set()
-    server.ask("run_sql", sql="SELECT 1")
-    until(lambda: "run_sql" in {row.tool for row in figures(server, None)})
+    server.ask("count_events", count="calls", by="tool")
+    until(lambda: "count_events" in {row.tool for row in figures(server, None)})
     assert "get_project_info" not in {row.tool for row in figures(server, None)}
 
 

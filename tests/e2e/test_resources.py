@@ -76,7 +76,7 @@ def test_the_lists_are_short_the_same_for_everybody_and_may_be_kept(tell: Callab
     async def story(client: Client) -> None:
         resources = await client.list_resources()
         assert [str(resource.uri) for resource in resources.resources][:1] == ["ax://health"]
-        assert len(resources.resources) == 11
+        assert len(resources.resources) == 12
         templates = await client.list_resource_templates()
         assert [template.uri_template for template in templates.resource_templates] == [
             "ax://session/{id}", "ax://event/{session}/{index}", "ax://analysis/{session}",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_WAITING = 10_000
 _TOGETHER_SECONDS = 0.05
-"""How long requests are gathered that are written together."""
+"""How long requests are gathered that are written together, after the first."""
 _EXPIRY_SECONDS = 3600
 """How often old requests are looked for."""
 
@@ -88,10 +88,10 @@ class Recorder:
         """Write requests as they come, until the recorder is closed and none is left."""
         while not (self._ending.is_set() and self._waiting.empty()):
             found = [self._waiting.get()]
-            self._ending.wait(_TOGETHER_SECONDS)
             while not self._waiting.empty():
                 found.append(self._waiting.get_nowait())
             self._write([_masked(request) for request in found if request is not None])
+            self._ending.wait(_TOGETHER_SECONDS)  # after writing: some clients kill the server behind the last answer
 
     def _write(self, requests: list[Request]) -> None:
         try:
