@@ -63,6 +63,8 @@ def answer(context: Context, request: RunSql) -> Reply:
         except (sqlite3.Error, sqlite3.Warning) as error:
             if stopped() or time.monotonic() >= end:
                 raise SearchTimeout(context.search_seconds) from None
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise
             raise views.raised or _refusal(request.sql, error) from None
     more, rows = len(rows) > _MOST_ROWS, rows[:_MOST_ROWS]
     return Reply(

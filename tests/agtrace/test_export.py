@@ -178,7 +178,7 @@ OURS = {
     "h4": {"dir": "auto"}, "h5": {"dir": "auto"}, "h6": {"dir": "auto"}, "pre": {"class": "block", "tabindex": "0"},
     "em": {}, "strong": {}, "s": {}, "br": {}, "hr": {}, "blockquote": {}, "ul": {}, "ol": {"start": r"\d+"},
     "li": {"dir": "auto"}, "table": {}, "thead": {}, "tbody": {}, "tr": {}, "th": {}, "td": {}, "mark": {},
-    "section": {"class": "entry (request|answer( goes-on)?)", "aria-label": "[A-Z][a-z ]+[A-Za-z ]*"},
+    "section": {"class": "entry (request|answer( goes-on)?)", "aria-label": "[A-Za-z][A-Za-z -]*"},
     "h2": {"class": "turn", "id": r"turn-\d+"},
     "a": {"href": r"#turn-\d+|https?://.*", "target": "_blank", "rel": "noopener noreferrer nofollow"},
     "small": {}, "p": {"class": "mark entry|none|started", "dir": "auto"}, "summary": {}, "b": {},

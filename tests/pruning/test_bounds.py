@@ -108,8 +108,8 @@ def test_neither_questions_nor_outputs_reach_a_shell_a_log_line_or_the_pruner_un
         assert kept and all(path.stat().st_mode & 0o077 == 0 for path in kept)
 
 
-def test_commands_get_no_variable_that_is_named_like_a_secret(tmp_path: Path) -> None:
+def test_commands_get_the_variables_that_they_need_and_no_others(tmp_path: Path) -> None:
     with server(tmp_path, MY_API_KEY=SECRET, HARMLESS="seen") as running:
         answer = running.call("bash", {"command": "env", "env": {"ADDED": "too"}})
-        assert "HARMLESS=seen" in answer.text and "ADDED=too" in answer.text
+        assert "PATH=" in answer.text and "ADDED=too" in answer.text and "HARMLESS" not in answer.text
         assert "MY_API_KEY" not in answer.text and "AGTRACE_HTTP_TOKEN" not in answer.text

@@ -334,10 +334,15 @@ def touched(call: ToolCall, tools: Tools, command: Command | None = None) -> dic
 
 
 def _shown(command: Command | None) -> dict[str, str]:
-    """Return the files that a command shows, as `cat` and `sed -n` do, or searches by name, from its folder on."""
-    found, folder = dict[str, str](), ""
-    for part in command.parts if command is not None and _MAY_SHOW.search(command.text) else ():
-        words = [word for word in part.words[1:] if not word.startswith("-")]
+    """Return the files that a command shows, as `cat` and `sed -n` do, or searches by name, from its folder on.
+
+    A word that isn't in the command once that is masked is no file: alone it doesn't say that it is a secret.
+    """
+    if command is None or not _MAY_SHOW.search(command.text):
+        return {}
+    found, folder, safe = dict[str, str](), "", masked(command.text)
+    for part in command.parts:
+        words = [word for word in part.words[1:] if not word.startswith("-") and word in safe]
         if part.program == "cd":
             folder = posixpath.join(folder, *words[:1])
         elif part.program in _SEARCHING:

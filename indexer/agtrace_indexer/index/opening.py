@@ -125,7 +125,8 @@ def is_damage(error: BaseException) -> bool:
         return False
     if code is None:
         return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
-    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+    damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_CONSTRAINT)
+    if code & 0xFF in damage:
         return True
     missing = re.match(
         "no such (table|column|index)|malformed|unknown tokenizer|vtable constructor|invalid fts5", str(error)
