@@ -15,7 +15,7 @@ from agtrace.settings.schema import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = {
-    "lines of the product": 74_210,
+    "lines of the product": 74_205,
     "files of the product": 353,
     "settings": 39,
     "lines of tests": 54_930,
