@@ -53,13 +53,17 @@ class Repository:
         self.folder = folder
         who = {f"GIT_{role}_{what}": "a@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_EDITOR": "true", **who}
+        self.commands = 0
         self.run("git init -q -b main . && git commit --allow-empty -qm Start")
 
     def run(self, command: str) -> tuple[str, Outcome]:
         """Run a command; return what it printed and how it ended."""
+        self.commands += 1  # a clock of its own, so that hashes are the same every day
+        clock = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), f"{1_700_000_000 + self.commands} +0000")
         ended = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True, capture_output=True, check=False
-        )
+            ["bash", "-c", command], cwd=self.folder, env={**self.environment, **clock}, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
         return ended.stdout + ended.stderr, Outcome.FAILED if ended.returncode else Outcome.OK
 
     def made(self) -> set[str]:
