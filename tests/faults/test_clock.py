@@ -68,8 +68,10 @@ def test_a_process_with_a_wrong_clock_indexes_and_answers_like_any_other(
 def test_a_cursor_goes_on_after_the_clock_was_put_back_and_expires_when_it_was_put_on(
     seconds: int, goes_on: bool, logs: Path, tmp_path: Path
 ) -> None:
-    page = ["sessions", "--limit", "2", "--json"]
-    cursor = json.loads(agtrace(*page).out)["pagination"]["next_cursor"]
+    answer(logs / "1.jsonl", 1, "Spring tides.\n" * 5_000)
+    (match,) = json.loads(agtrace("search", "Spring tides", "--newest", "--json").out)["data"]["matches"]
+    page = ["show", f"{match['session_id']}:{match['event_index']}", "--json"]
+    cursor = json.loads(agtrace(*page).out)["chunk"]["next_cursor"]
     said = agtrace(*page, "--cursor", cursor, **moved(tmp_path, seconds))
     assert (said.code == 0) == goes_on
     assert goes_on or "expired" in said.err
