@@ -1,4 +1,4 @@
-"""The history of one session as detectors see it: plain values in file order, made by `history_reader.py`.
+"""The history of one session as detectors see it: plain values in file order.
 
 Times are milliseconds since 1970 UTC, 0 if unknown. Superseded events, and events copied from an older log, are left
 out, so that a failure in two logs is found once. Of long texts only the beginning and the end are kept (`KEPT`

@@ -176,8 +176,7 @@ def test_agtrace_index_rebuilds_it_from_the_logs_and_the_archive(older: Path) ->
     assert said.code == 0 and "read from the archive: 1 log whose files are gone" in said.err
     with closing(sqlite3.connect(older)) as connection:
         assert connection.execute("SELECT count(*), sum(text_size) FROM block").fetchone() == texts
-        assert connection.execute("SELECT count(*) FROM session JOIN file ON file.id = file_id WHERE gone").fetchone()[
-            0
-        ]
+        gone = "SELECT count(*) FROM session JOIN file ON file.id = file_id WHERE gone"
+        assert connection.execute(gone).fetchone() > (0,)
     assert [path.name for path in older.parent.glob("index.*.sqlite3*")] == []  # nothing of the old one is missing
     assert agtrace("doctor").code == 0
